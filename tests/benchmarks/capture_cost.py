@@ -61,7 +61,7 @@ def traced(device: str, folder: Path) -> float:
 
 def traced_through_pipe(device: str, folder: Path) -> float:
     """Return IOPS while `cat` reads every CPU's trace_pipe, one record per event."""
-    backend = ftrace.Ftrace({Disk(Path(device).name): folder / "trace"})
+    backend = ftrace.Ftrace(Disk(Path(device).name), folder / "trace")
     backend.start()
     readers: list[subprocess.Popen[bytes]] = []
     options = {"bin": ("1", "0"), "context-info": ("0", "1")}

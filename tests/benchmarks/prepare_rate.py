@@ -24,8 +24,8 @@ from drivelab.replay.prepare import prepare
 CHOICES = {
     "original, exact": (ReplayChoice(), CAPACITY_BYTES * 2),
     "original, modulo": (ReplayChoice(), CAPACITY_BYTES // 4),
-    "as soon as possible, compact, in order of process": (
-        ReplayChoice(TimingChoice("asap"), MappingChoice("compact", gap_bytes=0), "process"),
+    "as soon as possible, compact, in order of the trace": (
+        ReplayChoice(TimingChoice("asap"), MappingChoice("compact", gap_bytes=0), "trace"),
         CAPACITY_BYTES,
     ),
 }

@@ -1,4 +1,4 @@
-"""Measure the fidelity of replays: drivelab's engine, fio's iologs and btreplay.
+"""Measure the fidelity of replays: drivelab's engine, fio's read_iolog and btreplay.
 
 Run as root: python tests/benchmarks/replay_fidelity.py [--seconds 10] [--repeats 3]. Each repeat replays each workload
 with each replayer, one after the other, on the same loop device over a file in memory. The first replayer changes with
@@ -19,13 +19,13 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from capture_cost import SIZE, loop_device
 from replay_workloads import (
     BURST_REQUESTS,
@@ -44,8 +44,6 @@ from drivelab.drives.target import named
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay import native
 from drivelab.replay.engine_records import FUA, NOT_ISSUED, make_results, open_results, open_schedule
-from drivelab.replay.evaluation.matching import Extents, match
-from drivelab.replay.fio_iolog import FioIolog
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.prepare import Prepared, prepare
 from drivelab.trace.capturing.capture import capture
@@ -63,6 +61,7 @@ FINE = ["--max-bunch-time=10000", "--max-pkts=256"]
 """Options of btrecord: bunches of requests within 10 us, instead of 8 within 10 ms."""
 Values = dict[str, float]
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Records = npt.NDArray[np.void]
 
 
@@ -84,11 +83,6 @@ class Replay:
     counts: Mapping[str, float]
 
 
-def fio_lanes(case: Case, folder: Path) -> list[str]:
-    (folder / "job.fio").write_text(FioIolog().job(case.prepared, case.device, folder))
-    return ["fio", "--output=fio.txt", "job.fio"]
-
-
 def fio_plain(case: Case, folder: Path) -> list[str]:
     write_iolog(case.plan, case.device, folder / "plan.iolog")
     return ["fio", "--name=replay", "--read_iolog=plan.iolog", "--ioengine=libaio", "--iodepth=64", "--direct=1",
@@ -103,7 +97,6 @@ def btreplay(case: Case, folder: Path, options: list[str]) -> list[str]:
 
 
 OTHERS: dict[str, Callable[[Case, Path], list[str]]] = {
-    "fio, drivelab's iologs": fio_lanes,
     "fio --read_iolog, libaio, depth 64": fio_plain,
     "btreplay": lambda case, folder: btreplay(case, folder, []),
     "btreplay, fine bunches": lambda case, folder: btreplay(case, folder, FINE),
@@ -155,29 +148,33 @@ def watch(case: Case, command: list[str], folder: Path) -> tuple[Floats, Values]
             time.sleep(2)
     decode(folder / "raw", folder / "seen.parquet")
     table, about = read_trace(folder / "seen.parquet")
-    seen, planned = _extents(table), Extents(
-        *(case.plan[name].astype(np.int64) for name in ("operation", "offset_bytes", "length_bytes"))
-    )  # fmt: skip
-    first = match(planned, seen).first
+    operation = np.array([OPERATIONS.index(name) for name in table["operation"].to_pylist()], np.int64)
+    offset, length = (table[name].to_numpy() for name in ("offset_bytes", "length_bytes"))
+    planned = case.plan["operation"]
+    first = _first_seen([case.plan[name] for name in ("operation", "offset_bytes", "length_bytes")],
+                        [operation, offset, length])  # fmt: skip
     at_ns = table["queue_ns"].to_numpy().astype(np.float64) + about[FIRST_EVENT_MONOTONIC]
     fua = table["fua"].to_numpy()
     wants_fua = case.plan["flags"] & FUA != 0
     kinds = {"read": READ, "write": WRITE, "flush": FLUSH, "discard": DISCARD}
-    lost = {f"lost {name}": float((first[planned.operation == code] < 0).sum()) for name, code in kinds.items()}
+    lost = {f"lost {name}": float((first[planned == code] < 0).sum()) for name, code in kinds.items()}
     counts = {
         **lost,
         "lost FUA": float((wants_fua & ~((first >= 0) & fua[first])).sum()),
-        "extra": float((seen.operation <= WRITE).sum() - ((first >= 0) & (planned.operation <= WRITE)).sum()),
+        "extra": float((operation <= WRITE).sum() - ((first >= 0) & (planned <= WRITE)).sum()),
         "events lost": float(sum(about["lost"].values())),
         "failed": float(report.exit_status != 0),
     }
     return np.where(first < 0, np.nan, at_ns[first]), counts
 
 
-def _extents(table: pa.Table) -> Extents:
-    names = table["operation"].to_numpy()
-    operation = np.array([OPERATIONS.index(name) for name in names.tolist()], np.int64)
-    return Extents(operation, table["offset_bytes"].to_numpy(), table["length_bytes"].to_numpy())
+def _first_seen(planned: Sequence[Ints], seen: Sequence[Ints]) -> Ints:
+    """Return the row of the k-th seen request for the k-th planned one of its extent; -1: none."""
+    rows: dict[tuple[int, ...], deque[int]] = {}
+    for row, extent in enumerate(zip(*(column.tolist() for column in seen), strict=True)):
+        rows.setdefault(extent, deque()).append(row)
+    extents = zip(*(column.tolist() for column in planned), strict=True)
+    return np.array([found.popleft() if (found := rows.get(extent)) else -1 for extent in extents], np.int64)
 
 
 def measures(case: Case, replay: Replay) -> Values:

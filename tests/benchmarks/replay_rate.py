@@ -1,14 +1,12 @@
 """Measure rate and memory of drivelab's engine without deadlines, against fio, and its errors with deadlines.
 
 Run as root: python tests/benchmarks/replay_rate.py [--pairs 5] [--seconds 2] [--memory-requests 10000000]. Random reads
-and writes of 4 KiB run at depths 1, 8, 32 and 128 on a loop device over a file in memory, and reads on pages of a zram
-device that were never written, with one and with two threads; the depth is that of a thread. Each pair is a replay
-without deadlines, and fio with io_uring and registered file and buffers, at the same depth and threads for the same
-time, in alternating order; on zram, fio submits and reaps in batches of at most 32. Prints the median of the pairs'
-ratios of requests per second with a 95 % confidence interval (Student's t over the logarithms of the ratios), and that
-of two runs of fio, which shows the noise.
+and writes of 4 KiB run at depths 1, 8, 32 and 128 on a loop device over a file in memory. Each pair is a replay without
+deadlines, and fio with io_uring and registered file and buffers, at the same depth for the same time, in alternating
+order. Prints the median of the pairs' ratios of requests per second with a 95 % confidence interval (Student's t over
+the logarithms of the ratios), and that of two runs of fio, which shows the noise.
 
-Errors are those of the issue times by the engine's own records, in reads of 4 KiB at equal intervals on zram.
+Errors are those of the issue times by the engine's own records, in reads of 4 KiB at equal intervals.
 
 Memory is read from /proc/PID/status of an engine that runs the long schedule: the peak of all resident pages (VmHWM,
 with mapped files) and the maximum of anonymous pages (RssAnon).
@@ -23,17 +21,13 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from capture_cost import SIZE, interval, loop_device
 from replay_fidelity import wait_for_quiet
 
-from drivelab.drives import sysfs
-from drivelab.drives.target import named
-from drivelab.fio.own_zram import own_zram
+from drivelab.drives.target import Target, named
 from drivelab.replay import native
 from drivelab.replay.engine_records import (  # fmt: skip
     OPERATION_CODES,
@@ -51,18 +45,9 @@ DEPTHS = (1, 8, 32, 128)
 ROUND = 1 << 18
 """Requests of a schedule, which repeats."""
 MOST_PER_S = 2_000_000
-MOST_TOGETHER = 32
 STATUS = ("VmHWM", "RssAnon")
 PACES = ((10_000, 1), (100_000, 1), (500_000, 1), (500_000, 2))
 """Requests per second and issuing threads."""
-
-
-@dataclass(frozen=True)
-class Device:
-    """The target of a replay, and its identity for the engine."""
-
-    path: str
-    identity: str
 
 
 def write_schedule(path: Path, requests: int, operation: str, *, depth: int, gap_ns: int = 0) -> None:
@@ -79,50 +64,44 @@ def write_schedule(path: Path, requests: int, operation: str, *, depth: int, gap
             writer.write(records)
 
 
-def drivelab(target: Device, operation: str, depth: int, seconds: float, threads: int = 1, batch: int = 1) -> float:
-    """Return requests per second; the engine has its own batches."""
+def drivelab(target: Target, operation: str, depth: int, seconds: float) -> float:
+    """Return requests per second."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)
-        write_schedule(folder / "asap.schedule", ROUND, operation, depth=depth * threads)
-        options = EngineOptions(
-            depth_limit=depth * threads, threads=threads, runtime_s=seconds, requests=int(MOST_PER_S * seconds)
-        )
+        write_schedule(folder / "asap.schedule", ROUND, operation, depth=depth)
+        options = EngineOptions(depth_limit=depth, runtime_s=seconds, requests=int(MOST_PER_S * seconds))
         native.run_engine(target.path, target.identity, folder / "asap.schedule", folder, options)
         assert engine_report(folder)["state"] == "time is up", engine_report(folder)
         header = open_results(folder / native.RESULTS).header
         return float(header["completed"] / (header["end_ns"] / 1e9))
 
 
-def fio(target: Device, operation: str, depth: int, seconds: float, threads: int = 1, batch: int = 1) -> float:
+def fio(target: Target, operation: str, depth: int, seconds: float) -> float:
     """Return requests per second."""
     command = [
         "fio", "--name=rate", f"--filename={target.path}", f"--rw=rand{operation}", f"--bs={BLOCK_BYTES}",
         f"--size={SIZE}", "--ioengine=io_uring", "--direct=1", "--registerfiles=1", "--fixedbufs=1",
-        f"--iodepth={depth}", f"--numjobs={threads}", "--thread", "--group_reporting", f"--iodepth_batch={batch}",
-        f"--iodepth_batch_complete_max={batch}", "--time_based", f"--runtime={seconds:g}", "--norandommap",
+        f"--iodepth={depth}", "--thread", "--time_based", f"--runtime={seconds:g}", "--norandommap",
         "--output-format=json",
     ]  # fmt: skip
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(json.loads(done.stdout)["jobs"][0][operation]["iops"])
 
 
-def compare(
-    target: Device, operations: Sequence[str], pairs: int, seconds: float, threads: int = 1, most_together: int = 1
-) -> None:
-    """Print a row of Markdown for each operation and depth of a thread."""
+def compare(target: Target, pairs: int, seconds: float) -> None:
+    """Print a row of Markdown for each operation and depth."""
     print(
         "| operation | depth | drivelab IOPS | fio IOPS | ratio | 95 % | fio/fio |\n|---|---:|---:|---:|---:|---:|---:|"
     )
-    for operation in operations:
+    for operation in ("read", "write"):
         for depth in DEPTHS:
             ours, theirs, noise = [], [], []
             for index in range(pairs):
                 ways = (drivelab, fio) if index % 2 else (fio, drivelab)
-                batch = min(depth, most_together)
-                rates = {way: way(target, operation, depth, seconds, threads, batch) for way in ways}
+                rates = {way: way(target, operation, depth, seconds) for way in ways}
                 ours.append(rates[drivelab])
                 theirs.append(rates[fio])
-                noise.append(fio(target, operation, depth, seconds, threads, batch) / rates[fio])
+                noise.append(fio(target, operation, depth, seconds) / rates[fio])
             ratios = [our / their for our, their in zip(ours, theirs, strict=True)]
             low, high = interval(ratios)
             print(
@@ -132,7 +111,7 @@ def compare(
             )
 
 
-def punctuality(target: Device, seconds: float) -> None:
+def punctuality(target: Target, seconds: float) -> None:
     """Print a row of Markdown for each of PACES."""
     print("| IOPS | threads | error p50 us | p99 us | p99.9 us | duration ratio |\n|---:|---:|---:|---:|---:|---:|")
     for iops, threads in PACES:
@@ -149,7 +128,7 @@ def punctuality(target: Device, seconds: float) -> None:
         print(f"| {iops:,} | {threads} | {p50:.2f} | {p99:.1f} | {p999:.0f} | {ratio:.5f} |", flush=True)
 
 
-def memory(target: Device, requests: int, depth: int) -> dict[str, int]:
+def memory(target: Target, requests: int, depth: int) -> dict[str, int]:
     """Return maxima of STATUS in KiB of an engine that replays a long schedule."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
         schedule, results = Path(name) / "long.schedule", Path(name) / native.RESULTS
@@ -185,23 +164,13 @@ def main() -> None:
                         "status=none"], check=True)  # fmt: skip
         with named(Path(loop), destroy=True) as target:
             print("\n### Loop device\n")
-            device = Device(target.path, target.identity)
-            compare(device, ("read", "write"), chosen.pairs, chosen.seconds)
+            compare(target, chosen.pairs, chosen.seconds)
+            print("\n### Errors\n")
+            punctuality(target, chosen.seconds)
             print("\n### Memory\n")
             for depth in DEPTHS[1], DEPTHS[-1]:
-                peak = memory(device, chosen.memory_requests, depth)
+                peak = memory(target, chosen.memory_requests, depth)
                 print(", ".join(f"{name} {value / 1024:.1f} MiB" for name, value in peak.items()), flush=True)
-    with own_zram(1 << 30) as (zram, reason):
-        if zram is None:
-            print(f"\n{reason}")
-            return
-        numbers, sequence = (sysfs.read_text(sysfs.block_dir(zram) / name) for name in ("dev", "diskseq"))
-        device = Device(f"/dev/{zram}", f"block {numbers} {sequence or '-'}")
-        print("\n### Errors\n")
-        punctuality(device, chosen.seconds)
-        for threads in (1, 2):
-            print(f"\n### zram, {threads} thread{'s' if threads > 1 else ''}\n")
-            compare(device, ("read",), chosen.pairs, chosen.seconds, threads, MOST_TOGETHER)
 
 
 if __name__ == "__main__":

@@ -80,7 +80,7 @@ def measure(step: str, folder: Path) -> None:
     if step == "outcome":
         write_outcome(folder / "planned.parquet", folder / "results.bin", outcome, {})
     elif step == "report":
-        report(outcome, PREPARED, {"engine": "native"})
+        report(outcome, PREPARED, "native")
     else:
         columns = ("operation", "preflush", "length_bytes", "deadline_ns", "issue_ns", "complete_ns", "error")
         requests = read_outcome(outcome, [*columns, "trace_latency_ns"])

@@ -19,11 +19,6 @@ from captures import MIB, dd
 
 from drivelab.cli.traces import capture as cli_capture
 from drivelab.core.errors import UserError
-from drivelab.fio.job import PERCENTILES
-from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
-from drivelab.replay.fio_iolog import FioIolog
-from drivelab.replay.prepare import prepare
-from drivelab.trace import trace_catalogue
 from drivelab.trace.capturing import applications, capture
 from drivelab.trace.decode import decode
 from drivelab.trace.parquet_schema import read_trace
@@ -156,24 +151,6 @@ def test_the_commands_work_together(device: str, tmp_path: Path, capsys: pytest.
     assert run("capture", device, "-o", str(tmp_path / "raw2"), "--json", "--", "false") == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["exit_status"], report["lost"]) == (1, {})
-
-
-def test_fio_issues_the_planned_requests(device: str, tmp_path: Path) -> None:
-    choice = ReplayChoice(TimingChoice("asap"))
-    prepared = prepare(trace_catalogue.path_of("sqlite-inserts"), tmp_path / "made", choice, 64 * MIB, 4096)
-    planned = prepared.planned_counts()
-    job = FioIolog().job(prepared, device, tmp_path)
-    assert PERCENTILES in job
-    (tmp_path / "job.fio").write_text(job)
-    command = ["fio", "--output-format=json+", "--output=fio.json", "--eta=never", "job.fio"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    (result,) = json.loads((tmp_path / "fio.json").read_text())["jobs"]
-    for direction in ("read", "write"):
-        assert result[direction]["total_ios"] == planned[direction]["requests"]
-        assert result[direction]["io_bytes"] == planned[direction]["bytes"]
-        assert sum(result[direction]["lat_ns"]["bins"].values()) == planned[direction]["requests"]
-    assert result["sync"]["total_ios"] == planned["flush"]["requests"]
 
 
 @pytest.mark.skipif(shutil.which("sfdisk") is None, reason="sfdisk is not installed")

@@ -143,7 +143,7 @@ def test_replay(run_directory: Path, tmp_path: Path) -> None:
     long, short = write(tmp_path / "long.parquet", rows), write(tmp_path / "short.parquet", rows[:50])
     target, out = tmp_path / "target.img", tmp_path / "out.parquet"
     target.write_bytes(bytes(8 << 20))
-    arguments = ("--target", str(target), "--yes", "--unwatched", "-o", str(out))
+    arguments = ("--target", str(target), "--yes", "-o", str(out))
     start = partial(drivelab, "replay", str(long), *arguments)
     for number in Game("replay").play(start, (tmp_path / ".out.parquet.replay").exists, 2.0):
         assert soon(lambda: leftovers() == [])

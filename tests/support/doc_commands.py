@@ -17,12 +17,10 @@ from drivelab.cli.main import parser
 NOT_RUN = (
     # Command, and the tests that run it instead. The real parser checks its arguments in any case.
     (r"drivelab capture /dev/", "tests/drives/test_capture.py", "traces a device of this machine"),
-    (r"drivelab (replay|check-data) .*--target", "tests/drives/test_replay_command.py", "needs a device"),
-    (r"drivelab replay .*--volume", "tests/drives/test_replay_volumes.py", "needs devices"),
+    (r"drivelab replay .*--target", "tests/drives/test_replay_command.py", "needs a device"),
     (r"drivelab virtual (start|stop)", "tests/drives/test_virtual_drive.py", "makes a device of this machine"),
     (r"drivelab doctor .*--(apply|restore)", "tests/drives/test_host_settings.py", "changes this machine"),
     (r"drivelab doctor --json nvme0n1", "tests/unit/host/test_doctor.py", "needs a drive that is missing here"),
-    (r"drivelab bench-host", "tests/unit/run/test_bench_host.py", "makes a device of this machine"),
     (r"drivelab quick\b", "tests/drives/test_quick.py", "measures a folder or device of this machine, for minutes"),
     (r"drivelab run results/quick", "tests/unit/quick", "looks of another time"),
     (r"drivelab test\b", "tests", "these tests"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import shutil
 from pathlib import Path
 
@@ -54,24 +53,12 @@ def _alibaba(folder: Path) -> None:
         file.writelines(f"{419 + i % 2},R,{4096 * i},4096,{1577808000000000 + 100 * i}\n" for i in range(50))
 
 
-def _volumes(folder: Path) -> None:
-    lines = [f"{128166372003061629 + 10000 * i},web,{i % 2},Read,{4096 * i},4096,{1000 + i}" for i in range(50)]
-    with gzip.open(folder / "web.csv.gz", "wt") as file:
-        file.write("\n".join(lines) + "\n")
-
-
 def _capture(folder: Path, name: str = "raw") -> None:
     events = []
     for i in range(20):
         at, sector = 1_000_000 * i, 8 * i
         events += [(at + 1000 * step, letter, "R", sector, 4096) for step, letter in enumerate("QDC")]
     write_capture(folder / name, events)
-
-
-def _two_captures(folder: Path) -> None:
-    for name in ("raw-data", "raw-log"):
-        _capture(folder, name)
-        (folder / name / "capture.json").write_text(json.dumps({"realtime_offset_ns": 1_700_000_000_000_000_000}))
 
 
 def _other_results(folder: Path) -> None:
@@ -91,7 +78,6 @@ _OF = {
     "docs/exploring.md": (_other_results,),
     "docs/importing.md": (_tkperf, _fio, _bench_fio, _printed, _log),
     "docs/how-to/import.md": (_tkperf,),
-    "docs/how-to/trace.md": (_capture, _msr, _two_captures),
-    "docs/replay.md": (_volumes,),
+    "docs/how-to/trace.md": (_capture, _msr),
     "docs/trace_formats.md": (_alibaba, _msr),
 }

@@ -1,11 +1,10 @@
-"""What other processes of a test do: borrow the virtual drive `test`, or make a zram device and die."""
+"""What other processes of a test do: borrow the virtual drive `test`, or die with it."""
 
 from __future__ import annotations
 
 import os
 import signal
 
-from drivelab.fio.own_zram import own_zram
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
@@ -28,9 +27,4 @@ def borrow_often(model: DriveModel) -> int:
 
 def borrow_and_die(model: DriveModel) -> None:
     with manage.borrowed("test", model):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-
-def make_zram_and_die(size_bytes: int) -> None:
-    with own_zram(size_bytes):
         os.kill(os.getpid(), signal.SIGKILL)

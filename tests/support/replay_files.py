@@ -8,7 +8,7 @@ import os
 import stat
 import struct
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,21 +45,10 @@ def make_records(rows: Iterable[Mapping[str, Any]]) -> Records:
     return schedule
 
 
-def write_schedule(
-    path: Path, made: Records, target_bytes: int = 1 << 20, block_bytes: int = BLOCK, further: Records | None = None,
-    targets: int = 1,
-) -> Path:  # fmt: skip
-    with ScheduleWriter(path, target_bytes, block_bytes, targets) as writer:
-        writer.write(made, further)
+def write_schedule(path: Path, made: Records, target_bytes: int = 1 << 20, block_bytes: int = BLOCK) -> Path:
+    with ScheduleWriter(path, target_bytes, block_bytes) as writer:
+        writer.write(made)
     return path
-
-
-def make_further(made: Records, waits: Iterable[tuple[int, int]]) -> Records:
-    """Return further dependencies from pairs of a record and an earlier one, and set the flag of the records."""
-    pairs = sorted(set(waits), key=lambda wait: (wait[0], -wait[1]))
-    further = np.array([(later, earlier + 1) for later, earlier in pairs], engine_records.FURTHER_DEPENDENCY)
-    made["flags"][[later for later, _ in pairs]] |= engine_records.MORE
-    return further
 
 
 def identity(path: str | Path) -> str:
@@ -86,7 +75,6 @@ class Ran:
     report: dict[str, Any]
     results: Records
     schedule: Records
-    further: Records
 
     @property
     def issued(self) -> Records:
@@ -95,13 +83,11 @@ class Ran:
 
 
 class Engine:
-    """Replays schedules on a target, or on several, with files in one folder."""
+    """Replays schedules on a target, with files in one folder."""
 
-    def __init__(
-        self, folder: Path, target: str | Path, program: Path | None = None, others: Sequence[str | Path] = ()
-    ) -> None:
-        self.folder, self.target, self.program, self.others = folder, str(target), program, tuple(map(str, others))
-        self.target_bytes = max(map(capacity, [target, *others]))
+    def __init__(self, folder: Path, target: str | Path, program: Path | None = None) -> None:
+        self.folder, self.target, self.program = folder, str(target), program
+        self.target_bytes = capacity(target)
         self._runs = 0
 
     def prepare(
@@ -109,21 +95,17 @@ class Engine:
         made: Records,
         options: EngineOptions,
         block_bytes: int = BLOCK,
-        further: Records | None = None,
         **more: str,
     ) -> list[str]:
         """Write the files of a run and return the engine's command line; `more` changes options in it."""
         self._runs += 1
-        path, targets = self.folder / f"{self._runs}.schedule", 1 + len(self.others)
-        schedule = write_schedule(path, made, self.target_bytes, block_bytes, further, targets)
+        path = self.folder / f"{self._runs}.schedule"
+        schedule = write_schedule(path, made, self.target_bytes, block_bytes)
         header = open_schedule(schedule).header
         directory = self.folder / f"run{self._runs}"
         directory.mkdir()
         make_results(directory / native.RESULTS, options.requests or header["count"], header["checksum"])
-        others = [(other, identity(other)) for other in self.others]
-        words = native.command(
-            self.target, identity(self.target), schedule, directory / native.RESULTS, options, others
-        )
+        words = native.command(self.target, identity(self.target), schedule, directory / native.RESULTS, options)
         for name, value in more.items():
             words[words.index(f"--{name.replace('_', '-')}") + 1] = value
         return words if self.program is None else [str(self.program), *words[1:]]
@@ -144,7 +126,7 @@ class Engine:
         schedule = open_schedule(self.folder / f"{self._runs}.schedule")
         results = np.array(open_results(directory / native.RESULTS).records)
         report = native.engine_report(directory)
-        return Ran(process.returncode, words, report, results, schedule.records, schedule.further)
+        return Ran(process.returncode, words, report, results, schedule.records)
 
     def live_header(self) -> dict[str, Any]:
         """Return the present header of the last started engine's results."""

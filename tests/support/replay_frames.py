@@ -34,11 +34,6 @@ MAPPING: dict[str, Any] = {
     "footprint_after_bytes": 28 << 20, "sequential_before_pct": 31.4, "sequential_after_pct": 31.1,
     "retouched_before_bytes": 81 << 20, "retouched_after_bytes": 83 << 20,
 }  # fmt: skip
-KERNEL: dict[str, Any] = {
-    "operations": {"read": {"seen": {"requests": 500, "bytes": 9 << 20}}}, "missing": 0, "extra": 2, "split": 0,
-    "lost": 0, "issue_error_us": {"p50": 2.1, "p95": 9.7, "p99": 55.0}, "times_reason": None, "order_inversions": 4,
-    "duration_ratio": 1.0002,
-}  # fmt: skip
 _SIZES = np.array([4096, 4096, 4096, 16384, 131072])
 
 
@@ -101,15 +96,6 @@ def key(drive: str = "op7", measurement: str = "trace-replay", run: int = 1, **c
     }  # fmt: skip
 
 
-def data_check(wrong: int = 0) -> dict[str, Any]:
-    """Return the result of a verification with `wrong` lost blocks, all found by reads."""
-    examples = ["lost: block at 4096 B, read at 1.5 s"] if wrong else []
-    faults = {"lost": 0, "torn": 0, "misdirected": 0}
-    reads = {"checked_blocks": 90, "required_blocks": 40, "unseen_blocks": 0, **faults, "lost": wrong}
-    return {"power_cut": False, "block_bytes": 4096, "checked_blocks": 70, "required_blocks": 60, **faults,
-            "unreadable": 0, "examples": [], "reads": {**reads, "examples": examples}}  # fmt: skip
-
-
 def cell(
     directory: Path,
     frame: pd.DataFrame,
@@ -117,10 +103,7 @@ def cell(
     choice: ReplayChoice,
     state: str = "finished",
     lost: int = 0,
-    kernel: dict[str, Any] | None = None,
-    kernel_reason: str | None = None,
     span_s: float = 12.0,
-    data_check: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Write the files of a replay from an `outcome` into `directory`; return its report."""
     directory.mkdir(parents=True, exist_ok=True)
@@ -132,8 +115,7 @@ def cell(
     )
     pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), directory / "outcome.parquet",
                    write_page_checksum=True)  # fmt: skip
-    engine = {"engine": "native", "kernel": kernel, "kernel_reason": kernel_reason, "data_check": data_check}
-    body = report(directory / "outcome.parquet", prepared, engine)
+    body = report(directory / "outcome.parquet", prepared, "native")
     (directory / "report.json").write_text(json.dumps(body))
     return body
 
@@ -157,14 +139,9 @@ def _replayed(
     asap: bool = False,
     requests: int = 1500,
     partial: bool = False,
-    kernel: bool = True,
     lost: int = 0,
-    wrong: int | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Return the REPLAY tables of one recording: a cold run and `runs` warm ones, or passes by (phase, passes).
-
-    With `wrong`, the replays are verified, and that many blocks of each are wrong.
-    """
+    """Return the REPLAY tables of one recording: a cold run and `runs` warm ones, or passes by (phase, passes)."""
     choice = ReplayChoice(TimingChoice("asap" if asap else "original"))
     places: list[dict[str, Any]] = [{"step": 0, "repeat": repeat, "warm": repeat > 1} for repeat in range(1, runs + 2)]
     if phases:
@@ -187,9 +164,7 @@ def _replayed(
                     frame.loc[requests // 2 :, ["issue_ns", "complete_ns"]] = None
                 line = {**place, "trace": trace, "directory": f"{order}-{trace}", "choice": choice.to_mapping()}
                 cell(Path(folder) / line["directory"], frame, choice=choice, lost=lost,
-                     state="failed" if partial else "finished", kernel=KERNEL if kernel else None,
-                     kernel_reason=None if kernel else "this kernel is locked down",
-                     data_check=None if wrong is None else data_check(wrong))  # fmt: skip
+                     state="failed" if partial else "finished")  # fmt: skip
                 lines.append(line)
         return replay_tables(Path(folder), lines, key(), lambda line: NO_TELEMETRY)
 

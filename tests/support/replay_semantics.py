@@ -46,17 +46,13 @@ class _Request:
     in_flight: int
 
 
-def violations(schedule: Records, results: Records, rules: Rules, further: Records | None = None) -> list[str]:
+def violations(schedule: Records, results: Records, rules: Rules) -> list[str]:
     """Return all violations of the rules in the results, as sentences; empty if there are none.
 
-    `further` are the schedule's further dependencies. `results` come from an engine that has ended. They may have more
-    records than the schedule, which then repeats.
+    `results` come from an engine that has ended. They may have more records than the schedule, which then repeats.
     """
     result: list[str] = []
-    more: dict[int, list[int]] = {}
-    for index, after in [] if further is None else further.tolist():
-        more.setdefault(index, []).append(after)
-    requests = _requests(schedule, results, rules.depth_limit, result, more)
+    requests = _requests(schedule, results, rules.depth_limit, result)
     issued = list(_in_order(requests))
     result += _too_early(issued)
     result += _out_of_order(requests, issued, rules.tolerance_ns)
@@ -65,9 +61,7 @@ def violations(schedule: Records, results: Records, rules: Rules, further: Recor
     return result
 
 
-def _requests(
-    schedule: Records, results: Records, depth_limit: int, found: list[str], more: dict[int, list[int]]
-) -> list[_Request]:
+def _requests(schedule: Records, results: Records, depth_limit: int, found: list[str]) -> list[_Request]:
     requests: list[_Request] = []
     count = len(schedule)
     plan = [tuple(row) for row in schedule[["deadline_ns", "think_ns", "after", "depth"]].tolist()]
@@ -78,8 +72,6 @@ def _requests(
         if after:
             ended = rows[after - 1][3] == COMPLETED
             due_ns = max(deadline_ns, rows[after - 1][1] + think_ns) if ended else inf
-        for after_too in more.get(index, ()):
-            due_ns = max(due_ns, rows[after_too - 1][1] if rows[after_too - 1][3] == COMPLETED else inf)
         if state not in (NOT_ISSUED, ISSUED, COMPLETED):
             found.append(f"{index}: unknown state {state}")
         if state == NOT_ISSUED and (issue_ns or complete_ns or waited or in_flight):

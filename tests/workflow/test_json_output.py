@@ -47,11 +47,9 @@ OF_TRACES = [
 ]
 ELSEWHERE = {
     "archive verify": "workflow/test_archive.py",
-    "bench-host": "unit/run/test_bench_host.py",
     "capture": "drives/test_capture.py",
     "import": "unit/imported/test_cli_import.py",
     "quick": "unit/quick/test_quick_command.py",
-    "check-data": "drives/test_replay_command.py",
     "replay": "drives/test_replay_command.py",
 }
 """Tests that check the JSON of commands which need a device or other results."""

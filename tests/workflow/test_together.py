@@ -8,12 +8,10 @@ from pathlib import Path
 
 import pytest
 from head_to_head import protocol
-from made_traces import Row, write_volumes
 from mini_project import Project
 
 from drivelab.recording.writer import read_journal
 from drivelab.tables import io
-from drivelab.trace.derive.one_volume import one_volume
 
 PROTOCOL = protocol("100ms", "1s", queue_depth=4)
 STUDY = """\
@@ -65,38 +63,6 @@ def test_one_job_for_all_drives_and_nothing_twice(project: Project) -> None:
     assert {path for path, at in project.recordings().items() if before[path] == at} == {
         path for path in before if "/alone/" in path
     }
-
-
-VOLUMES = """\
-name: mini
-results: results
-clock: virtual
-basis: op7
-drives: [op7, op28, op7-512e, op28-512e]
-traces: {log: {file: log.parquet}, data: {file: data.parquet}}
-measurements:
-  - {protocol: trace-replay, name: web, scale: demo, volumes: {op7: log, op28: data}}
-  - {protocol: trace-replay, name: web, scale: demo, volumes: {op28-512e: log, op7-512e: data}}
-"""
-
-
-@pytest.mark.long
-def test_two_sets_of_drives_replay_volumes_and_only_equal_volumes_are_compared(project: Project) -> None:
-    rows = [(("log", "data")[n % 2], Row(n * 10**6, None, n * 10**6 + 10**5, ("write", "read")[n % 2], 8192 * n))
-            for n in range(100)]  # fmt: skip
-    whole = write_volumes(project.folder / "whole.parquet", rows)
-    for name in ("log", "data"):
-        one_volume(whole, project.folder / f"{name}.parquet", name)
-    (project.folder / "config/mini.yaml").write_text(VOLUMES)
-    assert measuring(project.to_do()) == {
-        "purge": 4, "precondition": 4, "measure_together_1": 1, "measure_together_2": 1
-    }  # fmt: skip
-    project.run()
-    assert project.to_do() == {}
-    deltas = io.read(project.folder / "results/tables/deltas.parquet", "deltas")
-    assert set(zip(deltas["basis"], deltas["comparison"], deltas["cell_label"], strict=True)) == {
-        ("op7", "op28-512e", "replay log")
-    }  # fmt: skip
 
 
 def test_a_simultaneous_job_takes_one_place(project: Project) -> None:

@@ -10,7 +10,6 @@ import pandas as pd
 from drivelab.criteria.taint import is_busy
 
 EXCLUDED = "data excluded"
-WRONG_DATA = "wrong data"
 ALSO_DIFFERS = "unintended differences"
 NOT_RECORDED = "conditions not recorded"
 IMPORTED = "imported"
@@ -29,7 +28,7 @@ VIRTUAL_CLOCK = "virtual clock"
 VIRTUAL = "virtual drive"
 REDUCED = "reduced"
 LABELS = (
-    WRONG_DATA, EXCLUDED, ALSO_DIFFERS, NOT_RECORDED, IMPORTED, PARTIAL, NOT_STEADY, NOT_REPEATABLE, BUSY, TAINTED,
+    EXCLUDED, ALSO_DIFFERS, NOT_RECORDED, IMPORTED, PARTIAL, NOT_STEADY, NOT_REPEATABLE, BUSY, TAINTED,
     HOST_LIMITED, FEW_RECORDINGS, SINGLE_RECORDING, LOSSY, SIMULATED, NOT_PURGED, VIRTUAL_CLOCK, VIRTUAL, REDUCED,
 )  # fmt: skip
 """Most severe first."""

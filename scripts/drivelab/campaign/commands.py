@@ -8,7 +8,7 @@ from typing import Any
 
 from drivelab.core.units import format_duration
 from drivelab.fio.job import job_text
-from drivelab.plan.cell import COMPOSITE, Cell, pause_s, rounds_at_least, rounds_at_most
+from drivelab.plan.cell import Cell, pause_s, rounds_at_least, rounds_at_most
 from drivelab.plan.file_system import BLOCK_BYTES
 from drivelab.plan.loops import load_words
 from drivelab.plan.plan import Plan
@@ -132,11 +132,10 @@ def _application(plan: Plan, fields: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _streams(plan: Plan, streams: Mapping[str, Any]) -> tuple[str, str]:
-    subject = "a composite" if streams["kind"] == COMPOSITE else "each"
     demand = ", ".join(f"T{t}Q{q}" for t in streams["threads"] for q in streams["queue_depth"])
     return (
         f"round 1, streams of {plan.subject['traces'][0]['name']}",
-        f"{subject} of the {streams['most']} most frequent streams, read from the trace at run time, at {demand}",
+        f"each of the {streams['most']} most frequent streams, read from the trace at run time, at {demand}",
     )
 
 
@@ -145,11 +144,9 @@ def _replay(plan: Plan, fields: Mapping[str, Any]) -> tuple[str, str]:
 
     names = ", ".join(trace["name"] for trace in plan.subject["traces"])
     choice = ReplayChoice.from_mapping(fields["choice"]).words()
-    parts = [f"the {fields['engine']} engine, {choice}", _runs(fields)]
+    parts = [f"the native engine, {choice}", _runs(fields)]
     if fields["prefill"] == "footprint":
         parts.append("blocks that the trace reads are written beforehand")
-    if fields.get("verify"):
-        parts.append("data is verified")
     if "phase" in fields:
         parts.append(f"phase {fields['phase']}, {fields['phase_pass']}")
     return f"replay of {names}", "; ".join(parts)

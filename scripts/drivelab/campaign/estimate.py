@@ -201,7 +201,6 @@ def _streams(fields: Mapping[str, Any], terms: Terms) -> Estimate:
     """Estimate a round of streams. The trace determines them: at most as many as requested, and all may write."""
     streams = fields["streams"]
     combinations = len(streams["threads"]) * len(streams["queue_depth"])
-    least, most = (1, streams["most"]) if streams["kind"] == "individual" else (1, 1)
     once_s = streams["runtime_s"] + max(pause_s(fields, streams["runtime_s"]), terms.start_s)
     cell = Estimate(once_s, once_s, 0.0, streams["runtime_s"] * terms.fastest_bytes_s)
     return cell.times(least * combinations, most * combinations)

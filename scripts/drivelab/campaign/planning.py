@@ -29,7 +29,6 @@ from drivelab.campaign.traces import (
     refuse_arrivals_without_trace,
     refuse_small_set,
 )
-from drivelab.campaign.volumes import refuse_volumes, volumes
 from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
 from drivelab.drives.approved import ApprovedDevice
@@ -204,7 +203,6 @@ class Campaign:
         variants = resolve(protocol, drive_class, choice.scale, choice.settings, choice.source)
         for variant in variants:
             refuse_arrivals_without_trace(choice, variant.steps["measure"])
-            refuse_volumes(choice, variant.steps["measure"], self.traces.files(choice.volumes))
         plans = [
             self._planned(choice, self.sheet[drive], platform, variant, run)
             for drive in choice.drives
@@ -255,10 +253,9 @@ class Campaign:
             subject["platform"] = {"name": platform.name, "host": platform.host}
             if platform.file_system is not None:
                 subject["file_system"] = platform.file_system.to_mapping()
-        if self._protocols[choice.protocol].simultaneous or choice.volumes:
+        if self._protocols[choice.protocol].simultaneous:
             together = choice.drives_in(_name(platform), run)
             subject |= simultaneous(together, self.sheet, choice, self.clock)
-            subject |= volumes(together, self.sheet, choice, run, self.traces.entry)
         if self.study.taint.get("remeasure"):
             subject["taint"] = dict(self.study.taint)
         context: dict[str, Any] = {
@@ -277,8 +274,8 @@ class Campaign:
         if note is not None:
             context["host_note"] = note
         if choice.traces:
-            subject["traces"] = [self.traces.entry(name) for name in choice.traces_on(row.drive)]
-            context["trace_paths"] = [str(self.traces.path(name)) for name in choice.traces_on(row.drive)]
+            subject["traces"] = [self.traces.entry(name) for name in choice.traces]
+            context["trace_paths"] = [str(self.traces.path(name)) for name in choice.traces]
             refuse_small_set(choice, subject["measure"], self.traces.extent)
         plan = Plan(subject, context)
         if choice.application is not None:

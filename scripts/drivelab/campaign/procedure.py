@@ -10,7 +10,7 @@ from typing import Any
 
 from drivelab.campaign.estimate import Estimate, Trace, estimate, rest_estimate
 from drivelab.core.units import format_amount, format_duration, format_size, format_span
-from drivelab.plan.cell import COMPOSITE, Cell, fills, rounds_at_least, rounds_at_most
+from drivelab.plan.cell import Cell, fills, rounds_at_least, rounds_at_most
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.grammar import Resolved
 from drivelab.plan.loops import load_words
@@ -225,8 +225,7 @@ def _tracked(variable: Mapping[str, Any]) -> str:
 
 def _streams(streams: Mapping[str, Any]) -> tuple[str, list[str]]:
     demand = [f"T{t}Q{q}" for t in streams["threads"] for q in streams["queue_depth"]]
-    kind = "a composite" if streams["kind"] == COMPOSITE else "each"
-    return f"{kind} of the trace's {streams['most']} most frequent streams", [", ".join(demand)]
+    return f"each of the trace's {streams['most']} most frequent streams", [", ".join(demand)]
 
 
 def _soak(fields: Mapping[str, Any]) -> tuple[str, list[str]]:

@@ -124,8 +124,7 @@ def simultaneous(
         return {}
     rows = [sheet[drive] for drive in drives]
     users: dict[str, str] = {}
-    what = "key 'volumes'" if choice.volumes else f"protocol '{choice.protocol}'"
-    place = f"{choice.source}: {what} measures all drives at the same time, but"
+    place = f"{choice.source}: protocol '{choice.protocol}' measures all drives at the same time, but"
     for row in rows:
         for carrier in row.members or (row.serial,):
             if (other := users.setdefault(carrier, row.drive)) != row.drive:

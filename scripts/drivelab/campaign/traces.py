@@ -48,10 +48,6 @@ class StudyTraces:
         """Return the path of a trace, which may not be captured yet."""
         return self._study.results / "traces" / f"{name}.parquet" if self.is_captured(name) else self._existing(name)
 
-    def files(self, volumes: Mapping[str, str]) -> dict[str, Path | None]:
-        """Return the files of traces by drive; None for a trace that this host captures."""
-        return {drive: None if self.is_captured(name) else self.path(name) for drive, name in volumes.items()}
-
     def entry(self, name: str) -> dict[str, Any]:
         """Return what a replay depends on: the content of an existing trace, or how a trace is captured.
 

@@ -29,8 +29,8 @@ def parser() -> RootParser:
     from drivelab.cli.measure import plan, protocol, run, stage, study, virtual, watch
     from drivelab.cli.parser import RootParser
     from drivelab.cli.share import archive, import_results
-    from drivelab.cli.start import bench_host, doctor, drives, init, quick
-    from drivelab.cli.traces import capture, check_data, replay, trace
+    from drivelab.cli.start import doctor, drives, init, quick
+    from drivelab.cli.traces import capture, replay, trace
 
     root = RootParser(
         prog="drivelab",
@@ -40,8 +40,8 @@ def parser() -> RootParser:
     )
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     for module in (
-        archive, bench_host, capture, check_data, compare, completion, doctor, drives, import_results, init, plan,
-        protocol, query, quick, replay, report, run, stage, study, testing, trace, verify, virtual, watch,
+        archive, capture, compare, completion, doctor, drives, import_results, init, plan, protocol, query, quick,
+        replay, report, run, stage, study, testing, trace, verify, virtual, watch,
     ):  # fmt: skip
         module.add_parser(root.commands)
     return root

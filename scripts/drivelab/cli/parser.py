@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 from drivelab.core.errors import suggestion
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "start": ("quick", "init", "demo", "drives", "doctor", "bench-host"),
+    "start": ("quick", "init", "demo", "drives", "doctor"),
     "measure": ("protocol", "study", "plan", "run", "watch", "virtual"),
-    "traces": ("capture", "trace", "replay", "check-data"),
+    "traces": ("capture", "trace", "replay"),
     "look": ("report", "compare", "query"),
     "share": ("archive", "import"),
     "maintain": ("verify", "completion", "test"),

@@ -25,40 +25,23 @@ from drivelab.collect.soundness_of_cells import check_place, judge, readable_res
 from drivelab.collect.soundness_of_runs import application_runs
 from drivelab.collect.telemetry_table import cell_columns, telemetry_table
 from drivelab.core.errors import UserError
-from drivelab.criteria.host_limit import CPUS, LEAST_S, Ceiling, cpu_use, host_limits, is_host_limited
+from drivelab.criteria.host_limit import CPUS, LEAST_S, cpu_use, host_limit
 from drivelab.criteria.taint import DEFAULT, KERNEL, OWN, Limits, foreign_writes
-from drivelab.fio.null_target import CEILINGS, key_of, load_of
 from drivelab.fio.result import FioResult
 from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import read_journal, read_object
+from drivelab.recording.writer import read_journal
 from drivelab.tables.labels import STEADY_STATE, Steps, cell_labels
 from drivelab.tables.schemas import SCHEMAS
 from drivelab.telemetry.sampler import read_samples
 from drivelab.telemetry.time_window import Timeline
 
-Ceilings = Mapping[str, tuple[Ceiling, str]]
-"""Ceiling and targets of each load, by its key."""
-_NAMES = (
-    "busiest_cpus_pct", "interrupt_cpus_pct", "host_at_least_iops", "host_at_most_iops", "host_targets", "host_limited",
-    "host_limit",
-)  # fmt: skip
-
-
-def ceilings_of(recording: Path) -> Ceilings:
-    """Return what a recording holds of the host's ceilings; empty for one without."""
-    ceilings = {}
-    for entry in read_object(recording / CEILINGS).get("loads", ()):
-        results = [result for result in entry["measured"] if result["bounds"]]
-        targets = ", ".join(f"{result['target']} ({' and '.join(result['bounds'])})" for result in results)
-        ceilings[key_of(Cell(**entry["load"]))] = Ceiling.of(results), targets
-    return ceilings
+_NAMES = ("busiest_cpus_pct", "interrupt_cpus_pct", "host_limit")
 
 
 def host_limit_columns(
     plan: Plan,
-    ceilings: Ceilings,
     cell: Cell,
     result: FioResult,
     facts: Mapping[str, Any],
@@ -71,15 +54,9 @@ def host_limit_columns(
     """
     if plan.virtual or plan.clock == "virtual":
         return dict.fromkeys(_NAMES)
-    load = load_of(cell)
-    ceiling, targets = ceilings.get("" if load is None else key_of(load), (Ceiling(), ""))
     use = cpu_use(facts, cell.total_threads, _threads_pct(result), telemetry.get("load_pct"))
     judged = math.isfinite(result.iops)  # damaged evidence may have any value
-    reasons = host_limits(result.iops, ceiling, use) if judged else []
-    values = (
-        use.busiest_pct, use.interrupt_pct, ceiling.at_least_iops, ceiling.at_most_iops, targets or None,
-        is_host_limited(result.iops, ceiling, use) if judged else None, "; ".join(reasons) or None,
-    )  # fmt: skip
+    values = (use.busiest_pct, use.interrupt_pct, host_limit(use) if judged else None)
     return dict(zip(_NAMES, values, strict=True))
 
 
@@ -117,7 +94,7 @@ def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.Data
         raise UserError(
             f"{recording}: its journal is empty; restore it from a copy, or delete the folder to measure again"
         )
-    version, ceilings = fio_of(recording), ceilings_of(recording)
+    version = fio_of(recording)
     foreign, measured = foreign_devices(recording, plan, journal), list[tuple[str, FioResult, str | None]]()
     for line in journal:
         if line["event"] == "gap":
@@ -151,7 +128,7 @@ def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.Data
                     **result_columns(cell, result, facts, clock, gap),
                     **columns_by_workload(cell, result if unsound is None else None),
                     **telemetry_columns,
-                    **host_limit_columns(plan, ceilings, cell, result, facts, telemetry_columns),
+                    **host_limit_columns(plan, cell, result, facts, telemetry_columns),
                 }
                 rows["cells"].append({**at, **planned, **columns, **evidence})
                 rows["latency_bins"] += bin_rows(at, cell, result)

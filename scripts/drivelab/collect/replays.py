@@ -14,13 +14,11 @@ import pyarrow as pa
 
 from drivelab.collect.soundness_of_runs import judged_report, uncounted
 from drivelab.core.errors import UserError
-from drivelab.criteria.taint import told, wrong_data
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay.evaluation.fidelity import issue_error_bins, latency_bins
 from drivelab.replay.evaluation.over_time import over_time
 from drivelab.replay.evaluation.passes import passes
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, read_outcome
-from drivelab.replay.verify.verification import first_example, verified_blocks, wrong_blocks
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 
 
@@ -102,7 +100,7 @@ def replay_tables(
         directory = recording / line["directory"]
         report, unsound = judged_report(_report(directory / REPORT_FILE))
         run = {**key, **{name: line.get(name) for name in ("step", "phase", "phase_pass", "trace", "repeat")}}
-        measured = _with_data(telemetry(line), report)
+        measured = telemetry(line)
         measured = {**measured, **uncounted(unsound, bool(line["warm"]), measured.get("taint_reason"))}
         counted = {"counted": measured["counted"]}
         replay = {**run, "warm": line["warm"], **_replay(line, report), **measured}
@@ -139,18 +137,12 @@ def _counted(outcome: Path, report: Mapping[str, Any]) -> dict[str, pd.DataFrame
         for stream in report[name]
     ]
     return {
-        "replay_operations": pd.DataFrame([{**row, **_seen(report, row["operation"])} for row in report["operations"]]),
+        "replay_operations": pd.DataFrame(report["operations"]),
         "replay_streams": pd.DataFrame(streams),
         "replay_latency": latency_bins(requests),
         "replay_issue_errors": issue_error_bins(requests),
         "replay_over_time": over_time(requests),
     }
-
-
-def _seen(report: Mapping[str, Any], operation: str) -> Columns:
-    """Return the kernel's counts of an operation."""
-    seen = ((report["kernel"] or {}).get("operations", {}).get(operation) or {}).get("seen") or {}
-    return {f"seen_{quantity}": seen.get(quantity) for quantity in ("requests", "bytes")}
 
 
 def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
@@ -173,16 +165,13 @@ def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
         **_late(report["lateness_by"]),
         **_in_flight(report),
         **_overlapping(report),
-        **_data(report),
         **{f"wakeup_{name}_us": wakeup.get(name) for name in ("p50", "p95", "p99")},
-        **_kernel(report),
         "read_bytes": _count(report["completed"], "read", "bytes"),
         "write_bytes": _count(report["completed"], "write", "bytes"),
         **{f"{name}_latency_us": report["latency_us"].get(name) for name in _LATENCIES},
         "response_time_us": response.get("mean"),
         **{f"{name}_response_us": response.get(name) for name in _LATENCIES},
         "trace_access_time_us": report["comparison"]["trace_latency_us"]["mean"],
-        "dropped": _dropped(report),
     }
 
 
@@ -202,58 +191,11 @@ def _overlapping(report: Mapping[str, Any]) -> Columns:
     return {"overlapping_requests": counts.get("replay"), "trace_overlapping_requests": counts.get("trace")}
 
 
-def _data(report: Mapping[str, Any]) -> Columns:
-    """Return the result of a verified replay; null for others, and for an older report."""
-    checked = report.get("data_check")
-    if not checked:
-        return dict.fromkeys(("verified_blocks", "wrong_blocks", "wrong_data"))
-    return {
-        "verified_blocks": verified_blocks(checked),
-        "wrong_blocks": wrong_blocks(checked),
-        "wrong_data": first_example(checked),
-    }
-
-
-def _with_data(measured: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
-    """Return the telemetry columns; wrong data taints a replay, which still counts."""
-    reasons = wrong_data(wrong_blocks(report.get("data_check") or {}))
-    if not reasons:
-        return dict(measured)
-    return {
-        **measured,
-        "tainted": True,
-        "taint_reason": told([*reasons, *filter(None, [measured.get("taint_reason")])]),
-    }
-
-
 def _late(lateness_by: Mapping[str, Any] | None) -> Columns:
     if lateness_by is None:
         return {"late_by_depth_pct": None, "late_by_dependency_pct": None}
     total = sum(counts["requests"] for counts in lateness_by.values())
     return {f"late_by_{cause}_pct": 100 * lateness_by[cause]["requests"] / total for cause in ("depth", "dependency")}
-
-
-def _kernel(report: Mapping[str, Any]) -> Columns:
-    kernel = report["kernel"] or {}
-    errors = kernel.get("issue_error_us") or {}
-    return {
-        **{f"kernel_issue_error_{name}_us": errors.get(name) for name in ("p50", "p95", "p99")},
-        **{f"kernel_{name}": kernel.get(name) for name in ("missing", "extra", "order_inversions", "duration_ratio")},
-        "kernel_bursts": (kernel.get("bursts") or {}).get("planned"),
-        "kernel_bursts_kept": (kernel.get("bursts") or {}).get("kept"),
-        "kernel_reason": kernel.get("times_reason") if kernel else report["kernel_reason"],
-    }
-
-
-def _dropped(report: Mapping[str, Any]) -> str:
-    """Return requests that a finished engine did not issue, because it does not support them."""
-    if report["partial"] or report["state"] != "finished":
-        return ""
-    missing = {
-        name: _count(report["planned"], name, "requests") - _count(report["issued"], name, "requests")
-        for name in report["planned"]
-    }
-    return ", ".join(f"{count:,} of operation {name}" for name, count in missing.items() if count > 0)
 
 
 def _count(counts: Mapping[str, Mapping[str, int]], operation: str, quantity: str) -> int:

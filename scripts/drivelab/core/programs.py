@@ -124,8 +124,6 @@ class Timing:
 
 
 Tick = Callable[[float], None]
-Runner = Callable[[Sequence[str], Path, Tick, Callable[[], None], float], Timing]
-"""Type of `run_program`, and of functions that wrap it."""
 
 
 def run_program(

@@ -1,4 +1,4 @@
-"""Say what disturbed a cell: wrong data, others' writes or load, an array's other state, throttling, stolen time."""
+"""Say what disturbed a cell: others' writes or load, an array's other state, throttling, stolen time."""
 
 from __future__ import annotations
 
@@ -94,10 +94,9 @@ class Limits:
 
 
 DEFAULT = Limits()
-WRONG_DATA = "wrong data"
 FOREIGN = "foreign"
 """Others wrote to the drive."""
-CAUSES = (WRONG_DATA, FOREIGN, "array", "throttled", "steal", "load")
+CAUSES = (FOREIGN, "array", "throttled", "steal", "load")
 DISTURBED = frozenset({"steal", "load"})
 """Causes outside the drive: others used the host."""
 
@@ -119,12 +118,6 @@ def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
     if load_pct > limits.load_pct:
         reasons.append(f"load: others used {load_pct:.0f} % of the host's CPU time")
     return reasons
-
-
-def wrong_data(blocks: int) -> list[str]:
-    """Return the reason against a verified replay, as `taints` does."""
-    was = "1 block was" if blocks == 1 else f"{blocks:,} blocks were"
-    return [f"{WRONG_DATA}: {was} not as last written"] if blocks else []
 
 
 def throttled(summary: Mapping[str, float]) -> bool | None:

@@ -39,13 +39,13 @@ def attached(sys_root: Path = Path("/sys")) -> list[str]:
     return sorted(path.name for path in (sys_root / "block").glob("*") if (path / "device").exists())
 
 
-def attached_name(device: str, command: str) -> str:
+def attached_name(device: str) -> str:
     """Return the kernel's name of a device, given with its path or without /dev; raises UserError without one."""
     try:
         return sysfs.kernel_name(device if "/" in device else f"/dev/{device}")
     except OSError:
         name = device.removeprefix("/dev/")
-        raise UserError(f"{command}: there is no block device {name}; run lsblk to list the attached devices") from None
+        raise UserError(f"doctor: there is no block device {name}; run lsblk to list the attached devices") from None
 
 
 def _listed(name: str, sys_root: Path) -> bool:

@@ -75,10 +75,9 @@ QUESTIONS = (
         "findings",
     ),
     Question(
-        "Which cells did the host limit, and what does it give at their load?",
-        "SELECT recording, cell_label, count(*) AS cells, avg(iops) AS iops, "
-        "any_value(host_at_most_iops) AS host_iops, any_value(host_limit) AS reason "
-        "FROM cells WHERE host_limited GROUP BY ALL ORDER BY cells DESC",
+        "Which cells did the host limit, and how?",
+        "SELECT recording, cell_label, count(*) AS cells, avg(iops) AS iops, any_value(host_limit) AS reason "
+        "FROM cells WHERE host_limit IS NOT NULL GROUP BY ALL ORDER BY cells DESC",
         "cells",
     ),
 )  # fmt: skip

@@ -20,7 +20,6 @@ import numpy.typing as npt
 from drivelab.fio.early_end import INTERRUPTED, OPERATIONS, Completion, Cut, StopRule, rows_until
 
 VERSION = "virtual-clock"
-NATIVE_VERSION = "drivelab native"
 EPOCH_MS = round(datetime(2000, 1, 1, tzinfo=UTC).timestamp() * 1000)
 """Calendar time of virtual time 0."""
 PERCENTILES = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.95, 99.99, 99.999)
@@ -137,32 +136,6 @@ def write_evidence(
         assert isinstance(completions, Generator)
         slices = rows_until(completions, start_us, 1e6 * slice_s, cut, _CHUNK)
         chunks = (np.array(rows, dtype=np.float64) for rows in slices)
-    return write_rows(
-        directory, chunks, start_us=start_us, threads=threads, job=job, slice_s=slice_s, until_s=until_s, cut=cut,
-        least_s=least_s,
-    )  # fmt: skip
-
-
-def write_rows(
-    directory: Path,
-    chunks: Iterable[Floats],
-    *,
-    start_us: float,
-    threads: Sequence[int],
-    job: str,
-    slice_s: float | None = None,
-    until_s: float | None = None,
-    version: str = VERSION,
-    epoch_ms: int = EPOCH_MS,
-    cut: Cut | None = None,
-    least_s: float = 0.0,
-) -> float:
-    """Do the same as `write_evidence` for completions in non-empty arrays of shape (n, 4).
-
-    Columns: as in `Completion`. `version` names what did the I/O instead
-    of fio. `epoch_ms` is time 0 of the completions in ms since 1970. With the defaults, times are virtual and equal
-    runs produce equal files.
-    """
     groups = [{name: _Direction() for name in _DIRECTIONS} for _ in threads]
     seconds = _Seconds()
     documents: list[str] = []
@@ -171,8 +144,8 @@ def write_rows(
     last_boundary_us = math.inf if until_s is None else 1e6 * until_s - 1
 
     def add_document(elapsed_us: float) -> dict[str, Any]:
-        timestamp_ms = epoch_ms + round((start_us + elapsed_us) / 1000)
-        body = _document(groups, timestamp_ms, elapsed_us, threads, job, version)
+        timestamp_ms = EPOCH_MS + round((start_us + elapsed_us) / 1000)
+        body = _document(groups, timestamp_ms, elapsed_us, threads, job)
         documents.append(json.dumps(body, indent=2) + "\n")
         return body
 
@@ -210,7 +183,7 @@ def write_rows(
 
 
 def _chunks(completions: Iterable[Completion]) -> Iterator[Floats]:
-    """Convert completions to the arrays of `write_rows`."""
+    """Convert completions to arrays of shape (n, 4), with columns as in `Completion`."""
     iterator = iter(completions)
     while chunk := list(islice(iterator, _CHUNK)):
         yield np.array(chunk, dtype=np.float64)
@@ -236,12 +209,11 @@ def _document(
     elapsed_us: float,
     threads: Sequence[int],
     job: str,
-    version: str,
 ) -> dict[str, Any]:
     runtime_ms = max(round(elapsed_us / 1000), 1)
     sections = [section.splitlines() for section in job.removeprefix("[").split("\n[")]
     return {
-        "fio version": version,
+        "fio version": VERSION,
         "timestamp": timestamp_ms // 1000,
         "timestamp_ms": timestamp_ms,
         "jobs": [

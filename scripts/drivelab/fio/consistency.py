@@ -154,8 +154,7 @@ def _sizes(name: str, part: Direction, ios: int, cell: Cell, uncounted: float) -
 
 
 def _block_sizes(cell: Cell) -> tuple[int, int]:
-    parts = cell.streams or cell.block_sizes
-    sizes = [int(part["block_size_bytes"]) for part in parts or ()] or [cell.block_size_bytes]
+    sizes = [int(part["block_size_bytes"]) for part in cell.block_sizes or ()] or [cell.block_size_bytes]
     sizes += [int(other["block_size_bytes"]) for other in cell.beside or ()]
     return min(sizes), max(*sizes, cell.largest_block_bytes)
 

@@ -58,10 +58,7 @@ def job_text(
       otherwise each is its own group.
 
     Raises UserError for a cell that fio cannot express (drivelab.plan.expressible) or that does not fit on the drive.
-    Raises ValueError for a composite: a fio job has one pattern for all reads and one for all writes.
     """
-    if cell.streams is not None:
-        raise ValueError(f"fio cannot run {cell.label} as a job")
     parts = parts_of(cell, capacity_bytes, logical_block_bytes)
     apart = len(parts) > 1 and directions_of(cell) is None
     sections, places = [], list(cpus)

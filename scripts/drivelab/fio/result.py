@@ -24,7 +24,6 @@ __all__ = [
     "by_workload",
     "check",
     "complete_slices",
-    "read_replay",
     "read_result",
     "read_slices",
 ]
@@ -38,11 +37,6 @@ def read_result(directory: Path, cell: Cell | None = None) -> FioResult:
     *_, result = _finished(directory)
     check(result, cell)
     return result
-
-
-def read_replay(directory: Path) -> FioResult:
-    """Return a replay like `read_result`. Its expected reads and writes come from the trace, not checked here."""
-    return read_result(directory)
 
 
 def read_slices(directory: Path, cell: Cell) -> list[FioResult]:

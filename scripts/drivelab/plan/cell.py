@@ -9,25 +9,22 @@ from typing import Any
 from drivelab.core.units import format_size
 from drivelab.criteria.repeats import FEWEST, MOST
 
-COMPOSITE = "composite"
-"""Pattern of a cell with several streams, each with its block size and pattern."""
 _SHORT = {"random": "RND", "sequential": "SEQ"}
 TRIM = "trim"
 """Operation of a workload that trims."""
-_LISTS = ("streams", "block_sizes", "zones", "beside")
+_LISTS = ("block_sizes", "zones", "beside")
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One workload for fio, the native engine or the virtual clock."""
+    """One workload for fio, an open-loop load or the virtual clock."""
 
     pattern: str
-    """`random`, `sequential` or `composite`."""
+    """`random` or `sequential`."""
     read_share: int
-    """Percentage of the I/Os that read, 0 to 100. For a composite it is rounded, to 0 or 100 only if all I/Os are
-    writes or all are reads."""
+    """Percentage of the I/Os that read, 0 to 100."""
     block_size_bytes: int
-    """Size of every I/O; the smallest of several sizes; for a composite the mean over its I/Os, rounded."""
+    """Size of every I/O; the smallest of several sizes."""
     threads: int
     queue_depth: int
     """Outstanding I/Os per thread."""
@@ -43,9 +40,6 @@ class Cell:
     """Interval of cumulative status reports: a soak is one process cut into slices."""
     block_size_max_bytes: int | None = None
     """Largest block: sizes are the multiples of `block_size_bytes` up to it, with equal probability."""
-    streams: tuple[Mapping[str, Any], ...] | None = None
-    """Streams of a composite: `operation` (read or write), `block_size_bytes`, `pattern` (random or sequential) and
-    `share` of the I/Os. The shares add up to 1."""
     block_sizes: tuple[Mapping[str, Any], ...] | None = None
     """Distribution of sizes, ascending: `block_size_bytes` and `share` of the I/Os. The shares add up to 1. The cell's
     `block_size_bytes` is the smallest size."""
@@ -98,9 +92,8 @@ class Cell:
     @property
     def largest_block_bytes(self) -> int:
         """Return the bytes of the largest I/O."""
-        parts = self.streams or self.block_sizes
-        if parts is not None:
-            return max(int(part["block_size_bytes"]) for part in parts)
+        if self.block_sizes is not None:
+            return max(int(part["block_size_bytes"]) for part in self.block_sizes)
         return self.block_size_max_bytes or self.block_size_bytes
 
     @property
@@ -123,8 +116,6 @@ class Cell:
         """
         if self.title is not None:
             return self.title
-        if self.pattern == COMPOSITE:
-            return COMPOSITE
         size = format_size(self.block_size_bytes)
         if self.largest_block_bytes != self.block_size_bytes:
             size += f"-{format_size(self.largest_block_bytes)}"

@@ -9,7 +9,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
-from drivelab.plan.cell import COMPOSITE, TRIM, Cell
+from drivelab.plan.cell import TRIM, Cell
 
 _MOST_SIZES = 64
 """Maximum number of entries in fio's `bssplit` (thread_options.h, BSSPLIT_MAX)."""
@@ -17,10 +17,6 @@ _CHOICES = {"zones": "access by zones", "zipf": "access by Zipf's law", "segment
 """Fields that distribute random I/Os, with names for errors; fio accepts only one of them."""
 _Reason = tuple[tuple[str | int, ...] | str | None, str]
 """The field at fault, or the key path into a field, or None; and what is wrong."""
-_SINGLE_PATTERN_FIELDS = (
-    "block_sizes", "zones", "zipf", "alignment_bytes", "segments", "rate_iops", "entropy", "operation", "beside",
-    "synchronous", "registered", "batch", "polled", "nvme", "reuse_buffers",
-)  # fmt: skip
 
 
 class InexpressibleError(UserError):
@@ -88,10 +84,6 @@ def refuse_inexpressible(cell: Cell) -> None:
 
 
 def _reasons(cell: Cell) -> Iterator[_Reason]:
-    if cell.pattern == COMPOSITE:
-        if any(getattr(cell, name) is not None for name in _SINGLE_PATTERN_FIELDS) or cell.alignment_offset_bytes:
-            yield None, "each stream of a composite has its own size and place; remove the other distributions"
-        return
     yield from _sizes(cell)
     yield from _places(cell)
     yield from _alignment(cell)

@@ -67,12 +67,6 @@ def refuse_clock(plan: Plan, reason: str | None, study: Path) -> None:
             f"{study}: '{plan.drive}' is a file system, but virtual drives run on the virtual clock here ({reason}). "
             f"No kernel takes part in simulated time, so nothing can be mounted. {remedy}."
         )
-    if any(step.get("replay", {}).get("verify") for step in plan.subject["measure"]):
-        raise UserError(
-            f"{study}: the replay of {plan.measurement} verifies its data, but virtual drives run on the virtual clock "
-            f"here ({reason}). Simulated drives store no data. {remedy}, or set 'replay: {{verify: false}}' in the "
-            "measurement."
-        )
 
 
 def refuse_kind(plan: Plan) -> None:
@@ -95,9 +89,7 @@ def refuse_kind(plan: Plan) -> None:
         raise UnfitError(plan, f"the protocol purges, and a subject of the kind '{plan.kind}' cannot be purged",
                          "choose a protocol without a purge, such as quick")  # fmt: skip
     steps = {kind for step in plan.subject["measure"] for kind in step}
-    streams = any("streams" in cell for cell in _cells(plan.subject)) or any(
-        "streams" in fields for step in plan.subject["measure"] for fields in step.values()
-    )
+    streams = any("streams" in fields for step in plan.subject["measure"] for fields in step.values())
     if streams or not steps <= {"loop", "soak", "idle"}:
         raise UnfitError(plan, f"replays, loads and applications need a drive, not {what}",
                          "leave this measurement out for this subject")  # fmt: skip
@@ -135,8 +127,7 @@ def _sizes(subject: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _of_cell(cell: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    if "streams" not in cell:
-        yield "block size", cell["block_size_bytes"]
+    yield "block size", cell["block_size_bytes"]
     for entry in cell.get("block_sizes", ()):
         yield "block size", entry["block_size_bytes"]
     for other in beside_of(cell):

@@ -14,8 +14,8 @@ MOST_IN_FLIGHT = 4096
 
 TIMINGS = ("original", "scaled", "asap", "idle-capped")
 METHODS = ("auto", "exact", "modulo", "scale", "compact")
-DEPENDENCIES = ("none", "process", "cpu", "trace")
-CONFLICTS = ("as-traced", "ordered", "refused")
+DEPENDENCIES = ("none", "trace")
+"""Kinds that a user can choose."""
 GAP_BYTES = 1 << 20
 LONGEST_CAP_S = 1e9
 """Longest idle cap: 30 years."""
@@ -122,28 +122,23 @@ class ReplayChoice:
     timing: TimingChoice = field(default_factory=TimingChoice)
     mapping: MappingChoice = field(default_factory=MappingChoice)
     dependencies: str = "none"
-    """`process` or `cpu`: a request waits for the last completion that its process or CPU saw before it. `trace`: for
-    the last completion of all, with no more requests in flight than in the trace."""
-    conflicts: str = "as-traced"
-    """`ordered`: a request waits for earlier requests that share bytes with it, if one of the two changes them.
-    `refused`: no such request may begin while the other is in flight in the trace."""
+    """`trace`: a request waits for the last completion before it, with no more requests in flight than in the trace.
+    `process`, only of drivelab.application.stand_in: for the last completion that its process saw."""
 
     def __post_init__(self) -> None:
-        _known("dependencies", self.dependencies, DEPENDENCIES)
-        _known("conflicts", self.conflicts, CONFLICTS)
+        _known("dependencies", self.dependencies, (*DEPENDENCIES, "process"))
 
     @property
     def is_open_loop(self) -> bool:
         """Whether each request is due at a time that no completion changes."""
-        return self.timing.has_deadlines and self.dependencies == "none" and self.conflicts != "ordered"
+        return self.timing.has_deadlines and self.dependencies == "none"
 
     def to_mapping(self) -> dict[str, Any]:
-        """Return all settings, JSON-able; `conflicts` only if set, so that digests of earlier plans stay the same."""
+        """Return all settings, JSON-able."""
         return {
             "timing": self.timing.to_mapping(),
             "mapping": self.mapping.to_mapping(),
             "dependencies": self.dependencies,
-            **({} if self.conflicts == "as-traced" else {"conflicts": self.conflicts}),
         }
 
     @classmethod
@@ -157,14 +152,9 @@ class ReplayChoice:
         return cls(**settings)
 
     def words(self) -> str:
-        """Describe the choice, such as `idle capped at 100 ms, in order of process`."""
-        order = {"none": "", "process": ", in order of process", "cpu": ", in order of CPU",
-                 "trace": ", in order of the trace"}  # fmt: skip
-        return (
-            self.timing.words()
-            + order[self.dependencies]
-            + (", overlapping requests in order" if self.conflicts == "ordered" else "")
-        )
+        """Describe the choice, such as `idle capped at 100 ms, in order of the trace`."""
+        order = {"none": "", "process": ", in order of process", "trace": ", in order of the trace"}
+        return self.timing.words() + order[self.dependencies]
 
 
 def _known(setting: str, value: object, names: tuple[str, ...]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def replay(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the step for a plan; `choice` is a mapping of `ReplayChoice`.
 
-    Raises MisfitError for an impossible choice, and for one that fio's replay does not support.
+    Raises MisfitError for an impossible choice.
     """
     from drivelab.plan.replay_choice import (  # imports pyarrow, which is slow
         MOST_IN_FLIGHT,
@@ -25,34 +25,23 @@ def replay(fields: Mapping[str, Any]) -> dict[str, Any]:
         ReplayChoice,
     )
 
-    dependencies, conflicts = fields.get("dependencies", "none"), fields.get("conflicts", "as-traced")
-    engine, on_error = fields.get("engine", "native"), fields.get("on_error", "stop")
-    beyond_fio = {"dependencies": dependencies != "none", "order of conflicts": conflicts == "ordered",
-                  "continuing after an error": on_error != "stop", "depth limit": "depth_limit" in fields,
-                  "another way to issue": "issued" in fields,
-                  "verification": fields.get("verify", False)}  # fmt: skip
-    if engine == "fio" and any(beyond_fio.values()):
-        feature = next(name for name, used in beyond_fio.items() if used)
-        raise MisfitError(f"fio's replay does not support {feature}; use engine native or remove it", ("engine",))
     with at():
         choice = ReplayChoice(
             timing=timing(fields["timing"]),
             mapping=MappingChoice(fields.get("mapping", "auto")),
-            dependencies=dependencies,
-            conflicts=conflicts,
+            dependencies=fields.get("dependencies", "none"),
         )
     with at("until"):
         until = repeats(fields["until"])
     return {
         "choice": choice.to_mapping(),
-        "engine": engine,
+        "engine": "native",  # of a former option, as `watched`: keeps the digests of plans
         "prefill": fields.get("prefill", "none"),
-        "watched": fields.get("watched", "cold"),
-        "on_error": on_error,
+        "watched": "cold",
+        "on_error": fields.get("on_error", "stop"),
         "depth_limit": fields.get("depth_limit", MOST_IN_FLIGHT),
         "cold_runs": fields["cold_runs"],
         "until": until,
-        **({"verify": True} if fields.get("verify") else {}),
         **({"issued": sorted(fields["issued"])} if "issued" in fields else {}),
         **({"least_written_bytes": round(parse_amount(fields["least_written"]))} if "least_written" in fields else {}),
     }

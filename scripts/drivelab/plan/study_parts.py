@@ -88,12 +88,6 @@ class MeasurementChoice:
     """Class of the drives; None for that of the study."""
     array_state: str = "clean"
     """State that an array must be in: `clean`, `degraded` or `rebuilding`."""
-    volumes: Mapping[str, str] = field(default_factory=dict)
-    """By drive, the trace of the volume that it replays together with the others; empty: each replays `traces`."""
-
-    def traces_on(self, drive: str) -> tuple[str, ...]:
-        """Return the traces that a drive replays."""
-        return (self.volumes[drive],) if self.volumes else self.traces
 
     def drives_in(self, platform: str, run: int) -> tuple[str, ...]:
         """Return the drives with at least `run` runs on a platform."""
@@ -207,17 +201,15 @@ def measurement(
     entry: Mapping[str, Any], place: str, drives: tuple[str, ...], traces: Mapping[str, TraceSource]
 ) -> MeasurementChoice:
     """Return an entry of `measurements`. Raises UserError for an unknown drive or trace."""
-    volumes = _volumes(entry, place)
-    for drive in volumes or entry.get("drives", ()):
+    for drive in entry.get("drives", ()):
         if drive not in drives:
             raise UserError(
-                f"{place}.{'volumes' if volumes else 'drives'}' names '{drive}', which is not among the study's "
-                "drives; add it to 'drives'"
+                f"{place}.drives' names '{drive}', which is not among the study's drives; add it to 'drives'"
             )
     if "trace" in entry and "traces" in entry:
         raise UserError(f"{place}.trace' and 'traces' are both given; use 'trace' for one trace or 'traces' for a set")
-    key = "volumes" if volumes else "trace" if "trace" in entry else "traces"
-    chosen = (entry["trace"],) if "trace" in entry else tuple(volumes.values()) or tuple(entry.get("traces", ()))
+    key = "trace" if "trace" in entry else "traces"
+    chosen = (entry["trace"],) if "trace" in entry else tuple(entry.get("traces", ()))
     for trace in chosen:
         if trace not in traces:
             hint = suggestion(trace, sorted(traces))
@@ -227,28 +219,13 @@ def measurement(
         name=entry.get("name", entry["protocol"]),
         scale=entry.get("scale"),
         traces=chosen,
-        drives=tuple(volumes or entry.get("drives", drives)),
+        drives=tuple(entry.get("drives", drives)),
         settings=entry.get("set", {}),
         source=f"{place}'",
         drive_class=entry.get("class"),
         application=entry.get("application"),
         array_state=entry.get("array_state", "clean"),
-        volumes=volumes,
     )
-
-
-def _volumes(entry: Mapping[str, Any], place: str) -> dict[str, str]:
-    """Return the key `volumes`; raises UserError beside a key that it replaces, and for a trace on two drives."""
-    volumes: dict[str, str] = dict(entry.get("volumes", {}))
-    if volumes and (others := [key for key in ("trace", "traces", "drives") if key in entry]):
-        raise UserError(f"{place}.volumes' and '{others[0]}' are both given; 'volumes' names drives and traces")
-    users: dict[str, str] = {}
-    for drive, trace in volumes.items():
-        if (other := users.setdefault(trace, drive)) != drive:
-            raise UserError(
-                f"{place}.volumes' gives '{trace}' to '{other}' and '{drive}'; give each drive another volume"
-            )
-    return volumes
 
 
 def refuse_twice(path: Path, measurements: tuple[MeasurementChoice, ...]) -> None:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from drivelab.core.errors import UserError
-from drivelab.plan.cell import COMPOSITE, Cell
-from drivelab.replay.composite import Draw
+from drivelab.plan.cell import Cell
 from drivelab.replay.engine_records import ScheduleWriter
-from drivelab.replay.streams import streams_of
+from drivelab.replay.streams import Draw, streams_of
 from drivelab.trace.parquet_schema import open_trace
 
 POISSON, CONSTANT = "poisson", "constant"
@@ -82,7 +80,7 @@ def load_schedule(
 
     The same arguments give the same bytes. Raises UserError if the workload does not fit the drive.
     """
-    draw = Draw(streams_of(_as_streams(cell), capacity_bytes, block_bytes), seed)
+    draw = Draw(cell, streams_of(cell, capacity_bytes, block_bytes), seed)
     last_ns = 0
     with ScheduleWriter(path, capacity_bytes // block_bytes * block_bytes, block_bytes) as file:
         for due_ns in due_times_ns(gaps, iops, count):
@@ -91,14 +89,3 @@ def load_schedule(
             file.write(records)
             last_ns = int(due_ns[-1])
     return last_ns / 1e9
-
-
-def _as_streams(cell: Cell) -> Cell:
-    """Return the cell with its reads and its writes as streams."""
-    shares = {"read": cell.read_share / 100, "write": 1 - cell.read_share / 100}
-    streams = tuple(
-        {"operation": operation, "block_size_bytes": cell.block_size_bytes, "pattern": cell.pattern, "share": share}
-        for operation, share in shares.items()
-        if share > 0
-    )
-    return replace(cell, pattern=COMPOSITE, streams=streams)

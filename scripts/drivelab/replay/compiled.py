@@ -1,4 +1,4 @@
-"""Call the compiled loops over requests: native/overlaps.c, repeats.c and dependencies.c."""
+"""Call the compiled loops over requests: native/overlaps.c and repeats.c."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from drivelab import native
 from drivelab.core.errors import UserError
-from drivelab.trace.statistics.batch import UNKNOWN, Flags, Ints, Words
+from drivelab.trace.statistics.batch import Flags, Ints, Words
 
 
 def overlaps(begin: Ints, end: Ints, changes: Flags, until_ns: Ints, start_ns: Ints) -> Flags:
@@ -23,7 +23,7 @@ def overlaps(begin: Ints, end: Ints, changes: Flags, until_ns: Ints, start_ns: I
     counts = (begin.size - start_ns.size, start_ns.size)
     arrays = [_ints(begin), _ints(end), _flags(changes), _ints(until_ns), _ints(start_ns), result]
     if not _library().overlaps_find(*counts, *map(_address, arrays)):
-        raise _no_memory()
+        raise UserError("too little memory to prepare a replay; close other programs")
     return result
 
 
@@ -46,26 +46,6 @@ def are_repeats(numbers: Ints, used: Flags, repeated: Words) -> Flags:
     return result
 
 
-def last_completions(
-    waiting: tuple[Ints, Ints, Ints], rows: tuple[Ints, Ints, Ints], known: Flags, queue_ns: Ints, none: int
-) -> tuple[Ints, Ints, tuple[Ints, Ints, Ints]]:
-    """Return the record that each row waits for (or `none`), the ns since its completion, and the next `waiting`.
-
-    `waiting` and `rows` are stream, completion time and record, of earlier requests and of the rows. `known` is whether
-    a row's stream is known.
-    """
-    after, think_ns = np.full(queue_ns.size, none, np.int64), np.zeros(queue_ns.size, np.int64)
-    both = [_ints(np.concatenate(parts)) for parts in zip(waiting, rows, strict=True)]
-    kept = _library().dependencies_find(
-        waiting[0].size, queue_ns.size, *map(_address, [*both, known := _flags(known), queue_ns := _ints(queue_ns)]),
-        UNKNOWN, _address(after), _address(think_ns),
-    )  # fmt: skip
-    if kept < 0:
-        raise _no_memory()
-    stream, complete_ns, record = (values[:kept].copy() for values in both)
-    return after, think_ns, (stream, complete_ns, record)
-
-
 def _ints(values: Ints) -> Ints:
     return np.ascontiguousarray(values, np.int64)
 
@@ -78,10 +58,6 @@ def _address(values: npt.NDArray[Any]) -> int:
     return values.ctypes.data
 
 
-def _no_memory() -> UserError:
-    return UserError("too little memory to prepare a replay; close other programs")
-
-
 @functools.cache
 def _library() -> ctypes.CDLL:
     library = native.load()
@@ -90,10 +66,7 @@ def _library() -> ctypes.CDLL:
         "overlaps_find": (ctypes.c_bool, (count, count, *[pointer] * 6)),
         "repeats_mark": (None, (count, pointer, pointer, count, pointer, pointer)),
         "repeats_find": (None, (count, pointer, pointer, count, pointer, pointer)),
-        "dependencies_find": (
-            ctypes.c_int64, (count, count, *[pointer] * 5, ctypes.c_int64, pointer, pointer)
-        ),
-    }  # fmt: skip
+    }
     for name, (result, arguments) in signatures.items():
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments

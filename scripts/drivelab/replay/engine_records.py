@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,11 +20,6 @@ from drivelab.trace.parquet_schema import OPERATIONS
 OPERATION_CODES = {name: code for code, name in enumerate(OPERATIONS)}
 FUA = 1
 """Bit of `flags`: the write must be on stable media when it completes (RWF_DSYNC)."""
-MORE = 2
-"""Bit of `flags`: the record has dependencies after the first one, in FURTHER_DEPENDENCY."""
-TARGET_SHIFT = 4
-"""The bits of `flags` from this one on are the number of the target that the request goes to."""
-MOST_TARGETS = 16
 LONGEST_TRANSFER_BYTES = 64 << 20
 """Limit for reads and writes, whose buffers are registered before the start. Discards and write-zeroes have none."""
 
@@ -37,12 +31,9 @@ SCHEDULE_HEADER = np.dtype(
         ("record_bytes", "<u4"),
         ("count", "<u8"),
         ("checksum", "<u8"),
-        ("target_bytes", "<u8"),  # no request ends beyond; of several targets: of the largest
+        ("target_bytes", "<u8"),  # no request ends beyond
         ("block_bytes", "<u4"),  # offsets and lengths are multiples of it
         ("longest_bytes", "<u4"),  # longest read or write
-        ("further", "<u8"),  # number of FURTHER_DEPENDENCY after the records
-        ("targets", "<u4"),  # number of targets; 0: one
-        ("reserved", "<u4"),
     ]
 )
 SCHEDULE_RECORD = np.dtype(
@@ -57,12 +48,6 @@ SCHEDULE_RECORD = np.dtype(
         ("flags", "u1"),
     ]
 )
-
-FURTHER_DEPENDENCY = np.dtype([("index", "<u4"), ("after", "<u4")])
-"""The record `index` also waits for `after` (1 + index of an earlier record), without a think time.
-
-By record; of one record, the latest first: when that one is complete, the others usually are.
-"""
 
 RESULTS_MAGIC = b"DLRESLT1"
 RESULTS_HEADER_BYTES = 4096
@@ -98,7 +83,6 @@ RESULTS_HEADER = np.dtype(
         ("polled", "<u4"),  # 1: the driver was polled for completions
         ("kernel_thread", "<u4"),  # 1: a thread of the kernel submitted
         ("nvme", "<u4"),  # 1: requests were NVMe commands, past the block layer
-        ("synchronous", "<u4"),  # 1: issuing threads executed short requests themselves, without io_uring
     ]
 )
 NOT_ISSUED, ISSUED, COMPLETED = range(3)
@@ -116,17 +100,16 @@ RESULT_RECORD = np.dtype(
 )
 
 Records = npt.NDArray[np.void]
-_CHUNK_BYTES = 8 << 20
 
 
-def checksum(records: Records, first: int = 0, before: int = 0, behind: int = 0) -> int:
+def checksum(records: Records, first: int = 0, before: int = 0) -> int:
     """Return the sum of (2 i + 1) w_i modulo 2^64 over all 64-bit words w.
 
     Any altered or moved word changes the sum. For partial sums, `first` is the index of the first record given and
-    `before` the sum of all earlier records. Further dependencies follow `behind` records.
+    `before` the sum of all earlier records.
     """
     words = np.ascontiguousarray(records).view("<u8")
-    start = (first * records.dtype.itemsize + behind * SCHEDULE_RECORD.itemsize) // 8
+    start = first * records.dtype.itemsize // 8
     factors = np.arange(start, start + len(words), dtype="<u8") * np.uint64(2) + np.uint64(1)
     with np.errstate(over="ignore"):
         return (before + int((words * factors).sum(dtype="<u8"))) & (2**64 - 1)
@@ -135,9 +118,8 @@ def checksum(records: Records, first: int = 0, before: int = 0, behind: int = 0)
 class ScheduleWriter:
     """Write a schedule batch by batch; a failed `with` block leaves no file."""
 
-    def __init__(self, path: Path, target_bytes: int, block_bytes: int, targets: int = 1) -> None:
+    def __init__(self, path: Path, target_bytes: int, block_bytes: int) -> None:
         self._path = path
-        self._targets = targets
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         self._target_bytes, self._block_bytes = target_bytes, block_bytes
         self.count = self.checksum = self._longest = 0
@@ -145,13 +127,10 @@ class ScheduleWriter:
     def __enter__(self) -> Self:
         self._file = self._part.open("wb")
         self._file.write(bytes(SCHEDULE_HEADER.itemsize))
-        self._further_file = TemporaryFile(dir=self._path.parent)
         return self
 
-    def write(self, records: Records, further: Records | None = None) -> None:
-        """Append records of SCHEDULE_RECORD, and FURTHER_DEPENDENCY of those with the flag MORE."""
-        if further is not None:
-            self._further_file.write(np.ascontiguousarray(further).tobytes())
+    def write(self, records: Records) -> None:
+        """Append records of SCHEDULE_RECORD."""
         self.checksum = checksum(records, self.count, self.checksum)
         moving = records["length_bytes"][records["operation"] <= OPERATION_CODES["write"]]
         self._longest = max(self._longest, int(moving.max(initial=0)))
@@ -161,30 +140,16 @@ class ScheduleWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
             if kind is None:
-                further = self._append_further()
                 header = np.zeros(1, SCHEDULE_HEADER)
                 header[0] = (SCHEDULE_MAGIC, SCHEDULE_HEADER.itemsize, SCHEDULE_RECORD.itemsize, self.count,
-                             self.checksum, self._target_bytes, self._block_bytes, self._longest,
-                             further, self._targets if self._targets > 1 else 0, 0)  # fmt: skip
+                             self.checksum, self._target_bytes, self._block_bytes, self._longest)  # fmt: skip
                 self._file.seek(0)
                 self._file.write(header.tobytes())
                 self._file.close()
                 self._part.replace(self._path)
         finally:
             self._file.close()
-            self._further_file.close()
             self._part.unlink(missing_ok=True)
-
-    def _append_further(self) -> int:
-        """Append the further dependencies to the records, and return their number."""
-        count = 0
-        self._further_file.seek(0)
-        while content := self._further_file.read(_CHUNK_BYTES):
-            further = np.frombuffer(content, FURTHER_DEPENDENCY)
-            self.checksum = checksum(further, count, self.checksum, behind=self.count)
-            self._file.write(content)
-            count += len(further)
-        return count
 
 
 @dataclass(frozen=True)
@@ -193,13 +158,6 @@ class Mapped:
 
     header: dict[str, Any]
     records: Records
-    further: Records
-    """FURTHER_DEPENDENCY of a schedule; empty for results."""
-
-
-def target_numbers(records: Records) -> npt.NDArray[np.uint8]:
-    """Return the number of the target that each record of a schedule goes to."""
-    return np.asarray(records["flags"] >> np.uint8(TARGET_SHIFT), np.uint8)
 
 
 def open_schedule(path: Path) -> Mapped:
@@ -242,9 +200,8 @@ def _open(
     if len(content) < header.itemsize or bytes(content[: len(magic)]) != magic:
         raise UserError(f"{path}: is not a replay's {kind}; replay again")
     fields = content[: header.itemsize].view(header)[0]
-    values = {name: fields[name].item() for name in header.names or () if name not in ("magic", "reserved")}
+    values = {name: fields[name].item() for name in header.names or () if name != "magic"}
     end = start + values[count] * record.itemsize
-    whole = end + values.get("further", 0) * FURTHER_DEPENDENCY.itemsize
-    if len(content) != whole or values["record_bytes"] != record.itemsize:
+    if len(content) != end or values["record_bytes"] != record.itemsize:
         raise UserError(f"{path}: the replay's {kind} is cut off or of another version; replay again")
-    return Mapped(values, content[start:end].view(record), content[end:].view(FURTHER_DEPENDENCY))
+    return Mapped(values, content[start:end].view(record))

@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
-from drivelab.core.programs import Runner, Tick, Timing, run_program
+from drivelab.core.programs import Tick, Timing, run_program
 from drivelab.drives import sysfs
 from drivelab.drives.nvme import can_crash, character_name
 from drivelab.native import built_engine_path
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
-from drivelab.replay.verify.read_origins import ORIGINS, make_origins
 
 RESULTS = "results.bin"
 MOST_THREADS = 64
@@ -52,20 +51,11 @@ class EngineOptions:
     realtime_priority: int | None = None
     """SCHED_FIFO, 1 to 99; a spinning engine then occupies its CPU alone."""
     seed: int | None = None
-    """Seed of the written data. None: a new seed each time, so that the data is new to every drive."""
-    exact_data: bool = False
-    """All written data follows from the seed, for any number of threads; see drivelab.replay.verify.written_data.
-    Otherwise only the first 8 bytes of each block do, because to write every word takes CPU time for each request. The
-    engine then also finds out which write the data of each read came from: see drivelab.replay.verify.read_check."""
-    first_index: int = 0
-    """Added to the indexes of requests in exact data, so that a prefill's follow those of its replay."""
-    prefilled: int = 0
-    """Requests of the prefill with the same seed; their data in a read is known, as that of the replay's own writes."""
+    """Seed of the first 8 bytes of each written block. None: a new seed each time, so that the data is new to every
+    drive."""
     runtime_s: float | None = None
     requests: int | None = None
     """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""
-    start_ns: int | None = None
-    """Start on CLOCK_MONOTONIC, common to the engines of several drives; None: each starts when it is ready."""
     spin_us: int | None = None
     """The engine spins for this long before a request is due. None: this host's wake-up noise, as measured."""
 
@@ -95,37 +85,18 @@ def possible() -> str | None:
     return None if done.returncode == 0 else _words(done.stderr)
 
 
-def wakeups_ns() -> dict[str, int]:
-    """Return how late this host wakes a thread that sleeps in the ring, in ns: p50, p95, p99 and max; takes 0.1 s.
-
-    Raises UserError where io_uring cannot be used.
-    """
-    done = programs.run([str(built_engine_path()), "--wakeups"])
-    if done.returncode != 0:
-        raise UserError(f"wake-ups cannot be measured: {_words(done.stderr)}")
-    return dict(zip(("p50", "p95", "p99", "max"), map(int, done.stdout.split()), strict=True))
-
-
 def command(
     target_path: str,
     identity: str,
     schedule: Path,
     results: Path,
     options: EngineOptions,
-    others: Sequence[tuple[str, str]] = (),
-    origins: Path | None = None,
 ) -> list[str]:
-    """Return the engine's command line; `identity` is the approved target's.
-
-    `others` are path and identity of the schedule's further targets. See target.h. `origins`: the file for the origins
-    of what reads return; only with exact data.
-    """
+    """Return the engine's command line; `identity` is the approved target's, see target.h."""
     argv = [str(built_engine_path()), "--schedule", str(schedule), "--results", str(results),
-            "--depth", str(options.depth_limit), "--watchdog-s", f"{options.watchdog_s:g}"]  # fmt: skip
-    for path, approved in [(target_path, identity), *others]:
-        argv += ["--target", path, "--identity", approved]
-    flags = {"--go-on": options.go_on, "--exact": options.exact_data, "--polled": options.polled,
-             "--kernel-thread": options.kernel_thread}  # fmt: skip
+            "--depth", str(options.depth_limit), "--watchdog-s", f"{options.watchdog_s:g}",
+            "--target", target_path, "--identity", identity]  # fmt: skip
+    flags = {"--go-on": options.go_on, "--polled": options.polled, "--kernel-thread": options.kernel_thread}
     argv += [flag for flag, wanted in flags.items() if wanted]
     argv += ["--nvme", nvme_node(target_path)] if options.nvme else []
     for option, value in (
@@ -136,10 +107,6 @@ def command(
         ("--runtime-s", options.runtime_s),
         ("--requests", options.requests),
         ("--spin-us", options.spin_us),
-        ("--start-ns", options.start_ns),
-        ("--origins", origins),
-        ("--first-index", options.first_index or None),
-        ("--prefilled", options.prefilled or None),
     ):
         argv += [] if value is None else [option, str(value)]
     return argv
@@ -172,15 +139,12 @@ def run_engine(
     directory: Path,
     options: EngineOptions,
     *,
-    others: Sequence[tuple[str, str]] = (),
     on_tick: Tick = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
-    runner: Runner = run_program,
 ) -> Timing:
     """Replay a schedule and write results and messages to `directory`.
 
-    The files are results.bin, command.json, stdout, stderr and exit_code; with exact data also origins.bin. `others`:
-    as for `command`.
+    The files are results.bin, command.json, stdout, stderr and exit_code.
 
     `on_tick` is called about once a second with the seconds since the start. Once the replay began, this returns
     normally; `engine_report` says how the replay ended, even if the engine was killed. An engine that is silent for
@@ -191,20 +155,16 @@ def run_engine(
     results = directory / RESULTS
     header = open_schedule(schedule).header
     make_results(results, options.requests or header["count"], header["checksum"])
-    for path in [target_path, *(path for path, _ in others)] if options.polled else ():
-        require_polling(path)
+    if options.polled:
+        require_polling(target_path)
     if can_crash(options.threads or 1, polled=options.polled, nvme=options.nvme):
         raise UserError(
             f"{options.threads} threads that poll for NVMe commands can crash this kernel; use Linux 6.5 or newer, one "
             "thread, or no polling. Nothing was written"
         )
-    origins = (directory / ORIGINS).absolute() if options.exact_data else None
-    if origins:
-        make_origins(origins, schedule)
-    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options, others, origins)
+    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options)
     # The recording may be published: paths from its folder, without the user's home.
-    files = filter(None, (schedule.absolute(), results.absolute(), origins))
-    names = {str(path): os.path.relpath(path, directory) for path in files}
+    names = {str(path): os.path.relpath(path, directory) for path in (schedule.absolute(), results.absolute())}
     recorded = [Path(argv[0]).name, *(names.get(word, word) for word in argv[1:])]
     (directory / "command.json").write_text(json.dumps(recorded))
     watchdog = _Watchdog(results, options.watchdog_s)
@@ -215,7 +175,7 @@ def run_engine(
 
     started_s = time.monotonic()
     try:
-        timing = runner(argv, directory, tick, on_hang, options.watchdog_s + _EXIT_S)
+        timing = run_program(argv, directory, tick, on_hang, options.watchdog_s + _EXIT_S)
     except (_NoSignOfLife, CellFailed) as failure:  # CellFailed: it cannot be killed
         if open_results(results).header["state"] == PREPARED:
             raise CellFailed(str(failure)) from None
@@ -225,17 +185,7 @@ def run_engine(
         status = int((directory / "exit_code").read_text())
         message = _words((directory / "stderr").read_text(errors="replace"))
         raise CellFailed(message if status > 0 else f"the replay engine was killed by signal {-status} before it began")
-    _refuse_late(open_results(results).header["start_monotonic_ns"], options.start_ns)
     return timing
-
-
-def _refuse_late(started_ns: int, wanted_ns: int | None) -> None:
-    """Raise CellFailed if the engine was not ready at the common start: the drives had no common time."""
-    if wanted_ns is not None and started_ns > wanted_ns:
-        raise CellFailed(
-            f"the replay engine was ready {(started_ns - wanted_ns) / 1e6:.0f} ms after the common start of all "
-            "drives, so their requests did not keep the trace's order; end other programs and run again"
-        )
 
 
 def engine_report(directory: Path) -> dict[str, Any]:
@@ -263,7 +213,6 @@ def engine_report(directory: Path) -> dict[str, Any]:
         "polled": bool(header["polled"]),
         "kernel_thread": bool(header["kernel_thread"]),
         "nvme": bool(header["nvme"]),
-        "synchronous": bool(header["synchronous"]),
         "buffers": "plain" if header["plain_buffers"] else "registered",
     }
 

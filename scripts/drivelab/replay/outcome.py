@@ -28,8 +28,8 @@ from drivelab.replay.engine_records import (
     Records,
     open_results,
 )
-from drivelab.replay.planner import PLANNED, PLANNED_OF_VOLUMES
-from drivelab.trace.parquet_schema import BATCH_ROWS, OPERATIONS, VOLUME
+from drivelab.replay.planner import PLANNED
+from drivelab.trace.parquet_schema import BATCH_ROWS, OPERATIONS
 
 OUTCOME_FILE, REPORT_FILE = "outcome.parquet", "report.json"
 """Files in a replay's evidence folder: the outcome, and the report made from it
@@ -49,41 +49,38 @@ request included.
 
 A short read or write has the error EIO, like one that the drive failed.
 """
-OUTCOME_OF_VOLUMES = pa.schema([*PLANNED_OF_VOLUMES, *_RESULTS])
-"""The columns of a replay of several volumes."""
 _DELTA = tuple(column.name for column in OUTCOME if column.type == pa.int64())
 _FIXED = {"operation": OPERATIONS, "waited": WAITED_FOR}
 """Columns whose categories are the same in every file."""
 _TRANSFERS = ("read", "write")
 
 
-def write_outcome(planned: Path, results: Path | None, output: Path, about: Mapping[str, Any]) -> None:
+def write_outcome(planned: Path, results: Path, output: Path, about: Mapping[str, Any]) -> None:
     """Join the plan with an engine's results, row by row, in bounded memory.
 
-    `results` None: the engine reports no single requests, all values are null. Fewer results than planned: the rest
-    was not issued. More: the schedule repeated; if the runtime ended it, requests not issued are left out. `about`
-    (JSON-able) is stored in the file, with the results' header and the metadata of `planned`: see outcome_about.
+    Fewer results than planned: the rest was not issued. More: the schedule repeated; if the runtime ended it, requests
+    not issued are left out. `about` (JSON-able) is stored in the file, with the results' header and the metadata of
+    `planned`: see outcome_about.
 
     Raises UserError when a file cannot be read or written, or is not of this version.
     """
-    mapped = None if results is None else open_results(results)
-    with _open(planned, PLANNED, PLANNED_OF_VOLUMES) as file:
-        schema = pa.schema([*file.schema_arrow, *_RESULTS])
+    mapped = open_results(results)
+    with _open(planned, PLANNED) as file:
         rows = file.metadata.num_rows
-        whole = rows if mapped is None else _rows(mapped, rows)
+        whole = _rows(mapped, rows)
         body = {
             **about,
             "prepared": _json((file.metadata.metadata or {}).get(KEY)),
             "planned_requests": rows,
-            "results": None if mapped is None else {**mapped.header, "state": STATES[mapped.header["state"]]},
+            "results": {**mapped.header, "state": STATES[mapped.header["state"]]},
         }
         part = output.with_name(f".{output.name}.{os.getpid()}.part")
         try:
-            with _writer(part, body, schema) as writer:
+            with _writer(part, body) as writer:
                 row = 0
                 for batch in _repeated(file, whole):
-                    records = None if mapped is None else mapped.records[row : row + batch.num_rows]
-                    writer.write_table(_joined(batch, records, schema), row_group_size=BATCH_ROWS)
+                    records = mapped.records[row : row + batch.num_rows]
+                    writer.write_table(_joined(batch, records), row_group_size=BATCH_ROWS)
                     row += batch.num_rows
             part.replace(output)
         except OSError as error:
@@ -92,16 +89,13 @@ def write_outcome(planned: Path, results: Path | None, output: Path, about: Mapp
             part.unlink(missing_ok=True)
 
 
-def read_outcome(path: Path, columns: Sequence[str] | None = None, volume: str | None = None) -> pd.DataFrame:
-    """Read columns of OUTCOME (None: all), a row per request in schedule order, of all volumes or of one.
+def read_outcome(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """Read columns of OUTCOME (None: all), a row per request in schedule order.
 
     Nullable times are float64 with NaN; other columns keep their type; `operation`, `process` and `waited` are
     categories. Needs no more memory than the frame. Raises UserError when the file cannot be read.
     """
-    if volume is not None:
-        every = read_outcome(path, None if columns is None else [*columns, VOLUME.name])
-        return every[every[VOLUME.name] == volume].reset_index(drop=True)
-    with _open(path, OUTCOME, OUTCOME_OF_VOLUMES) as file:
+    with _open(path, OUTCOME) as file:
         names = list(file.schema_arrow.names if columns is None else columns)
         rows, filled = file.metadata.num_rows, 0
         arrays: dict[str, npt.NDArray[Any]] = {name: np.empty(rows, _kind(name)) for name in names}
@@ -123,26 +117,21 @@ def read_outcome(path: Path, columns: Sequence[str] | None = None, volume: str |
 def outcome_about(path: Path) -> dict[str, Any]:
     """Return the metadata of an outcome file.
 
-    `prepared`: Prepared.to_mapping. `results`: the results' header with its state as text; None without results.
+    `prepared`: Prepared.to_mapping. `results`: the results' header with its state as text.
     `planned_requests`: rows of the plan, fewer than the outcome's if the schedule repeated. Plus the `about` of
     `write_outcome`. Raises UserError when the file cannot be read.
     """
-    with _open(path, OUTCOME, OUTCOME_OF_VOLUMES) as file:
+    with _open(path, OUTCOME) as file:
         return _json((file.metadata.metadata or {}).get(KEY))
 
 
-def volumes_of(path: Path) -> tuple[str, ...]:
-    """Return the names of the volumes of a replay, none for a trace of one volume."""
-    return tuple(outcome_about(path)["prepared"].get("mapping", {}).get("volumes", ()))
-
-
-def _open(path: Path, *schemas: pa.Schema) -> pq.ParquetFile:
+def _open(path: Path, schema: pa.Schema) -> pq.ParquetFile:
     try:
         file = pq.ParquetFile(path, memory_map=False, pre_buffer=False, page_checksum_verification=True)
     except (OSError, pa.ArrowInvalid) as error:
         reason = str(error).splitlines()[0]
         raise UserError(f"{path}: cannot be read ({reason}); replay again") from None
-    if not any(file.schema_arrow.equals(schema) for schema in schemas):
+    if not file.schema_arrow.equals(schema):
         file.close()
         raise UserError(f"{path}: is of another version; replay again")
     return file
@@ -180,25 +169,24 @@ def _repeated(file: pq.ParquetFile, rows: int) -> Iterator[pa.RecordBatch]:
                 return
 
 
-def _writer(path: Path, body: Mapping[str, Any], schema: pa.Schema) -> pq.ParquetWriter:
-    dictionaries = ("operation", "process", "waited", "pid", "cpu", "error", "in_flight", VOLUME.name)
+def _writer(path: Path, body: Mapping[str, Any]) -> pq.ParquetWriter:
+    dictionaries = ("operation", "process", "waited", "pid", "cpu", "error", "in_flight")
     return pq.ParquetWriter(
         path,
-        schema.with_metadata({KEY: json.dumps(body, sort_keys=True).encode()}),
+        OUTCOME.with_metadata({KEY: json.dumps(body, sort_keys=True).encode()}),
         compression="zstd",
         compression_level=1,
-        use_dictionary=[name for name in dictionaries if name in schema.names],
+        use_dictionary=list(dictionaries),
         column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
         write_statistics=False,
         write_page_checksum=True,
     )
 
 
-def _joined(planned: pa.RecordBatch, records: Records | None, schema: pa.Schema) -> pa.Table:
+def _joined(planned: pa.RecordBatch, records: Records) -> pa.Table:
     rows = planned.num_rows
     whole = np.zeros(rows, RESULT_RECORD)
-    if records is not None:
-        whole[: len(records)] = records
+    whole[: len(records)] = records
     issued, back = (whole["state"] == ISSUED) | (whole["state"] == COMPLETED), whole["state"] == COMPLETED
     result = whole["result"]
     moving = np.isin(planned.column("operation").to_numpy(zero_copy_only=False), _TRANSFERS)
@@ -213,15 +201,15 @@ def _joined(planned: pa.RecordBatch, records: Records | None, schema: pa.Schema)
         "in_flight": pa.array(np.where(issued, whole["in_flight"], 0).astype(np.int32)),
     }
     arrays = [*planned.columns, *(columns[field.name] for field in _RESULTS)]
-    return pa.Table.from_arrays(arrays, schema.names).cast(schema)
+    return pa.Table.from_arrays(arrays, OUTCOME.names).cast(OUTCOME)
 
 
 def _is_text(name: str) -> bool:
-    return bool(pa.types.is_dictionary(OUTCOME_OF_VOLUMES.field(name).type))
+    return bool(pa.types.is_dictionary(OUTCOME.field(name).type))
 
 
 def _kind(name: str) -> type[np.generic]:
-    field = OUTCOME_OF_VOLUMES.field(name)
+    field = OUTCOME.field(name)
     if _is_text(name):
         return np.int8 if name in _FIXED else np.int32
     return np.float64 if field.nullable else field.type.to_pandas_dtype()

@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 
 from drivelab.core.behind import Behind
 from drivelab.core.errors import UserError
-from drivelab.replay.conflict_policy import ConflictPolicy
+from drivelab.replay.conflicts import Overlaps, accesses_of
 from drivelab.replay.dependencies import Dependencies
-from drivelab.replay.engine_records import FUA, SCHEDULE_RECORD, TARGET_SHIFT, Records
+from drivelab.replay.engine_records import FUA, SCHEDULE_RECORD, Records
 from drivelab.replay.mapping import Columns, Parts
+from drivelab.replay.placement import Placement
 from drivelab.replay.timing import Clock, Depths
-from drivelab.replay.volumes import Placements
-from drivelab.trace.parquet_schema import BATCH_ROWS, FLAGS, OPERATIONS, VOLUME
-from drivelab.trace.statistics.batch import UNKNOWN, WRITE, Batch, Ints
+from drivelab.trace.parquet_schema import BATCH_ROWS, FLAGS, OPERATIONS
+from drivelab.trace.statistics.batch import UNKNOWN, WRITE, Batch
 
 ABOUT_KEY = b"drivelab"
 """Key of the file's metadata: JSON of drivelab.replay.prepare.Prepared.to_mapping."""
@@ -46,33 +46,30 @@ PLANNED = pa.schema(
     ]
 )
 """`deadline_ns`: null for timing `asap`. `preflush`: this flush belongs to the next write. `after`: index of the row
-whose completion this row waits for, -1 for none; it may also wait for more rows that overlap it. `trace_queue_ns`: as
-in the trace. `trace_latency_ns`: from there to the completion in the trace; null if unknown, on the flush of a
-preflush (its write has the value), and on all but the last part of a split request.
+whose completion this row waits for, -1 for none. `trace_queue_ns`: as in the trace. `trace_latency_ns`: from there to
+the completion in the trace; null if unknown, on the flush of a preflush (its write has the value), and on all but the
+last part of a split request.
 """
 
-PLANNED_OF_VOLUMES = PLANNED.append(VOLUME)
-"""Rows of a trace of several volumes; offsets are on the target of the row's volume."""
-
 _DELTA = ("deadline_ns", "offset_bytes", "after", "trace_queue_ns", "trace_latency_ns")
-_DICTIONARY = ("operation", "length_bytes", "process", "pid", "cpu", "volume")
+_DICTIONARY = ("operation", "length_bytes", "process", "pid", "cpu")
 
 
 class PlannedWriter:
     """Write rows batch by batch, in a thread; the file appears only when `finish` completes it."""
 
-    def __init__(self, path: Path, schema: pa.Schema = PLANNED) -> None:
-        self._path, self._schema = path, schema
-        self._rows = schema.empty_table()
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rows = PLANNED.empty_table()
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
 
     def __enter__(self) -> Self:
         self._writer = pq.ParquetWriter(
             self._part,
-            self._schema,
+            PLANNED,
             compression="zstd",
             compression_level=1,
-            use_dictionary=[name for name in _DICTIONARY if name in self._schema.names],
+            use_dictionary=list(_DICTIONARY),
             column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
             write_statistics=False,
         )
@@ -115,10 +112,9 @@ MOST_RECORDS = 2**32 - 2
 
 
 class Part(NamedTuple):
-    """Records of a schedule, their further dependencies, and the same number of PLANNED rows."""
+    """Records of a schedule, and the same number of PLANNED rows."""
 
     records: Records
-    further: Records | None
     rows: pa.Table
 
 
@@ -129,14 +125,14 @@ class Planner:
     """
 
     def __init__(
-        self, placements: Placements, clock: Clock, depths: Depths, dependencies: Dependencies,
-        conflicts: ConflictPolicy, *, has_deadlines: bool,
+        self, placement: Placement, clock: Clock, depths: Depths, dependencies: Dependencies,
+        overlaps: Overlaps | None, *, has_deadlines: bool,
     ) -> None:  # fmt: skip
-        self._placements, self._clock, self._depths, self._dependencies = placements, clock, depths, dependencies
-        self._conflicts = conflicts
+        self._placement, self._clock, self._depths, self._dependencies = placement, clock, depths, dependencies
+        self._overlaps = overlaps
+        self.overlapping = None if overlaps is None else 0
+        """Requests so far that overlap another in flight in the trace; None if that is not known."""
         self._has_deadlines = has_deadlines
-        self.schema = PLANNED_OF_VOLUMES if placements.volumes.named else PLANNED
-        """Schema of the rows."""
         self._records = 0
         self._first_ns: int | None = None
         self._last_ns = 0
@@ -150,9 +146,9 @@ class Planner:
 
     def plan(self, requests: pa.RecordBatch) -> Iterator[Part]:
         """Yield the records of the next requests (with COLUMNS), if any are left."""
-        placed = self._placements.place(requests)
-        if placed.batch.rows:
-            yield self._part(*placed)
+        requests, batch = self._placement.place(requests)
+        if batch.rows:
+            yield self._part(requests, batch)
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Return records and their bytes by operation."""
@@ -161,10 +157,10 @@ class Planner:
             for code, name in enumerate(OPERATIONS)
         }
 
-    def _part(self, requests: pa.RecordBatch, batch: Batch, volume: Ints) -> Part:
+    def _part(self, requests: pa.RecordBatch, batch: Batch) -> Part:
         parts = Parts(batch, self._records)
         self._records += parts.records
-        self._placements.count_split(volume[parts.split])
+        self._placement.split += int(parts.split.sum())
         if self._records > MOST_RECORDS:
             raise UserError(f"the trace has more than {MOST_RECORDS} requests, too many for one replay; cut it")
         deadline_ns = self._clock.deadlines_ns(batch.queue_ns)
@@ -186,16 +182,18 @@ class Planner:
                 latency_ns=np.where(known, batch.complete_ns - batch.queue_ns, UNKNOWN),
             )
         )
-        records, row_of = _records(columns, volume[parts.row_of]), parts.row_of
-        further = self._conflicts.apply(records, batch.queue_ns[row_of], batch.complete_ns[row_of])
-        columns.after = records["after"].astype(np.int64) - 1
+        records, row_of = _records(columns), parts.row_of
+        if self._overlaps is not None and self.overlapping is not None:
+            accesses = accesses_of(columns.operation, columns.offset_bytes, columns.length_bytes)
+            found = self._overlaps.of(accesses, batch.queue_ns[row_of], batch.complete_ns[row_of])
+            self.overlapping += int(found.sum())
         if not parts.single:
             requests = requests.take(pa.array(row_of))
         self._requests += np.bincount(columns.operation, minlength=len(OPERATIONS))
         self._bytes += [int(columns.length_bytes[columns.operation == code].sum()) for code in range(len(OPERATIONS))]
-        return Part(records, further, self._rows(requests, columns, volume[row_of]))
+        return Part(records, self._rows(requests, columns))
 
-    def _rows(self, requests: pa.RecordBatch, columns: Columns, volume: Ints) -> pa.Table:
+    def _rows(self, requests: pa.RecordBatch, columns: Columns) -> pa.Table:
         count = requests.num_rows
         computed = {
             "deadline_ns": pa.array(columns.deadline_ns) if self._has_deadlines else pa.nulls(count, pa.int64()),
@@ -207,20 +205,17 @@ class Planner:
             "after": pa.array(columns.after),
             "trace_queue_ns": requests.column("queue_ns"),
             "trace_latency_ns": pa.array(columns.latency_ns, mask=columns.latency_ns == UNKNOWN),
-            VOLUME.name: pa.DictionaryArray.from_arrays(
-                pa.array(volume.astype(np.int32)), list(self._placements.volumes.names)
-            ),
         }
         return pa.Table.from_arrays(
-            [computed[name] if name in computed else requests.column(name) for name in self.schema.names],
-            schema=self.schema,
+            [computed[name] if name in computed else requests.column(name) for name in PLANNED.names],
+            schema=PLANNED,
         )
 
 
-def _records(columns: Columns, volume: Ints) -> Records:
+def _records(columns: Columns) -> Records:
     records = np.zeros(columns.after.size, SCHEDULE_RECORD)
     for name in ("deadline_ns", "offset_bytes", "length_bytes", "think_ns", "depth", "operation"):
         records[name] = getattr(columns, name)
     records["after"] = columns.after + 1
-    records["flags"] = columns.fua * FUA + (volume << TARGET_SHIFT)
+    records["flags"] = columns.fua * FUA
     return records

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,14 +12,12 @@ from drivelab.replay import native
 from drivelab.replay.engine_records import (
     OPERATION_CODES,
     SCHEDULE_RECORD,
-    TARGET_SHIFT,
     Records,
     ScheduleWriter,
     open_schedule,
 )
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.survey import footprint_extents
-from drivelab.replay.verify.read_origins import ORIGINS
 from drivelab.trace.statistics.batch import Ints
 
 PIECE_BYTES = 128 << 10
@@ -30,21 +26,17 @@ QUEUE_DEPTH = 32
 
 
 def prefill_schedule(schedule: Path, output: Path) -> int:
-    """Write a schedule that fills what `schedule` reads; return its bytes.
-
-    The writes are in ascending order, target by target.
+    """Write a schedule that fills what `schedule` reads, in ascending order; return its bytes.
 
     Without reads, returns 0 and writes nothing. Raises UserError as drivelab.replay.engine_records.open_schedule does.
     """
     header = open_schedule(schedule).header
-    targets = max(header["targets"], 1)
-    extents = [footprint_extents(schedule, target) for target in range(targets)]
-    if not any(map(len, extents)):
+    extents = footprint_extents(schedule)
+    if not len(extents):
         return 0
-    with ScheduleWriter(output, header["target_bytes"], header["block_bytes"], targets) as writer:
-        for target, of_target in enumerate(extents):
-            writer.write(_fill(of_target, target))
-    return sum(int(of_target[:, 1].sum()) for of_target in extents)
+    with ScheduleWriter(output, header["target_bytes"], header["block_bytes"]) as writer:
+        writer.write(_fill(extents))
+    return int(extents[:, 1].sum())
 
 
 def pieces(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
@@ -55,35 +47,27 @@ def pieces(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
     return low, np.minimum(low + PIECE_BYTES, np.repeat(end, count))
 
 
-def _fill(extents: Ints, target: int) -> Records:
-    """Return the writes that fill extents of a target."""
+def _fill(extents: Ints) -> Records:
+    """Return the writes that fill extents of the target."""
     begin, end = pieces(extents[:, 0], extents.sum(axis=1))
     records = np.zeros(begin.size, SCHEDULE_RECORD)
     records["operation"] = OPERATION_CODES["write"]
     records["depth"] = QUEUE_DEPTH
     records["offset_bytes"] = begin
     records["length_bytes"] = end - begin
-    records["flags"] = target << TARGET_SHIFT
     return records
 
 
-def prefill_options(wanted: EngineOptions, data: Mapping[str, Any] | None, replayed: Path) -> EngineOptions:
-    """Return the options for a prefill; `data` is that of a replay of the schedule `replayed`, if it is verified.
-
-    Then the prefill's requests continue the replay's: drivelab.replay.verify.data_requests counts on that.
-    """
-    usual = replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False, seed=None, exact_data=False)
-    if data is None:
-        return usual
-    return replace(usual, seed=data["seed"], exact_data=True, first_index=open_schedule(replayed).header["count"])
+def prefill_options(wanted: EngineOptions) -> EngineOptions:
+    """Return the options for a prefill before a replay with the `wanted` ones."""
+    return replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False, seed=None)
 
 
 def check_prefill(directory: Path) -> None:
-    """Raise CellFailed unless the prefill is complete; delete its results, and the file of origins without reads."""
+    """Raise CellFailed unless the prefill is complete; delete its results."""
     outcome = native.engine_report(directory)
     if outcome["state"] != "finished" or outcome["failed"]:
         raise CellFailed(
             f"the prefill for the trace's reads ended in state '{outcome['state']}'; {outcome['failed']} writes failed"
         )
     (directory / native.RESULTS).unlink()
-    (directory / ORIGINS).unlink(missing_ok=True)

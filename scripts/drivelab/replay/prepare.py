@@ -16,13 +16,13 @@ import pyarrow as pa
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay import compiled, survey
-from drivelab.replay.conflict_policy import ConflictPolicy
+from drivelab.replay.conflicts import Overlaps
 from drivelab.replay.dependencies import Dependencies
 from drivelab.replay.engine_records import ScheduleWriter
-from drivelab.replay.mapping import MappingReport
+from drivelab.replay.mapping import Mapper, MappingReport
+from drivelab.replay.placement import Placement
 from drivelab.replay.planner import COLUMNS, PlannedWriter, Planner
 from drivelab.replay.timing import Clock, Depths
-from drivelab.replay.volumes import ONLY, Chosen, Placements, Volumes, surveys
 from drivelab.trace.parquet_schema import REQUESTS, TraceFile, open_trace
 from drivelab.trace.records import refuse_source, writable
 from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints, Words, ints
@@ -46,7 +46,7 @@ class Dispatched:
     Raises UserError when the trace is damaged or holds impossible requests.
     """
 
-    def __init__(self, trace: TraceFile | Chosen) -> None:
+    def __init__(self, trace: TraceFile) -> None:
         self._trace = trace
         self._heads = {name: np.zeros(0, np.int64) for name in ("row", *_PATCHED)}
         self._absorbed = np.zeros(0, np.int64)
@@ -145,8 +145,7 @@ class Prepared:
     requests: int
     """Records of the schedule."""
     choice: ReplayChoice
-    mappings: Mapping[str, MappingReport]
-    """By the volume's name."""
+    mapping: MappingReport
     trace_duration_s: float
     """Time from the first queueing to the last queueing or completion."""
     issue_span_s: float
@@ -158,13 +157,8 @@ class Prepared:
     provenance: Mapping[str, Any]
     """Provenance of the trace."""
     counts: Mapping[str, Mapping[str, int]]
-    conflicts: Mapping[str, Any]
-    """See drivelab.replay.conflict_policy.ConflictPolicy.finish."""
-
-    @property
-    def mapping(self) -> MappingReport:
-        """The mapping of a trace of one volume."""
-        return self.mappings[ONLY]
+    overlapping: int | None
+    """Requests that overlap another in flight in the trace; None if the trace has no completions."""
 
     def planned_counts(self) -> dict[str, dict[str, int]]:
         """Return records and bytes of every operation of OPERATIONS."""
@@ -177,22 +171,15 @@ class Prepared:
             "choice": self.choice.to_mapping(),
             "timing": self.choice.timing.words(),
             "dependencies": self.choice.dependencies,
-            "mapping": self._mapping(),
+            "mapping": self.mapping.to_mapping(),
             "trace_duration_s": self.trace_duration_s,
             "issue_span_s": self.issue_span_s,
             "idle_removed_s": self.idle_removed_s,
             "lost": self.lost,
             "provenance": dict(self.provenance),
             "planned": self.planned_counts(),
-            "conflicts": dict(self.conflicts),
+            "overlapping": self.overlapping,
         }
-
-    def _mapping(self) -> dict[str, Any]:
-        reports = {name: report.to_mapping() for name, report in self.mappings.items()}
-        if ONLY in reports:
-            return reports[ONLY]
-        methods = dict.fromkeys(report.method for report in self.mappings.values())
-        return {"method": ", ".join(methods), "volumes": reports}
 
 
 def prepare(
@@ -201,86 +188,65 @@ def prepare(
     choice: ReplayChoice,
     capacity_bytes: int,
     logical_block_bytes: int,
-    *,
-    from_beginning: bool = False,
 ) -> Prepared:
-    """Prepare the replay of a trace of one volume on a drive, as `prepare_volumes`."""
-    volumes = Volumes({ONLY: capacity_bytes}, logical_block_bytes)
-    return prepare_volumes(trace, stem, choice, volumes, from_beginning=from_beginning)
-
-
-def prepare_volumes(
-    trace: Path, stem: Path, choice: ReplayChoice, volumes: Volumes, *, from_beginning: bool = False
-) -> Prepared:
-    """Write `stem`.schedule and `stem`.planned.parquet for drives.
+    """Write `stem`.schedule and `stem`.planned.parquet for a drive.
 
     The replay issues requests as the traced drive received them, after merging. A write with a preflush becomes a flush
     and a write that waits for it. Reads and writes longer than LONGEST_TRANSFER_BYTES become several with one deadline.
 
-    All volumes have one time base and one order. Dependencies and limits of the depth are of all of them together,
-    conflicts and places of each alone. Other volumes of the trace are left out.
-
-    The replay begins with the first request; `from_beginning`: with time 0 of the trace, which volumes that were
-    separated have in common.
-
-    Raises UserError when the file is not a trace, is damaged, has no reads or writes, or cannot be replayed on these
-    drives with these settings. Then neither file is written.
+    Raises UserError when the file is not a trace, is damaged, has no reads or writes, or cannot be replayed on this
+    drive with these settings. Then neither file is written.
     """
     schedule, planned = (stem.with_name(f"{stem.name}{suffix}") for suffix in (".schedule", ".planned.parquet"))
     for output in (schedule, planned):
         refuse_source(output, [trace])
-    with writable(schedule), open_trace(trace, several=volumes.named) as file:
+    with writable(schedule), open_trace(trace) as file:
         try:
-            return _prepare(file, schedule, planned, choice, volumes, from_beginning=from_beginning)
+            return _prepare(file, schedule, planned, choice, capacity_bytes, logical_block_bytes)
         except UserError as error:
             text = str(error)
             raise UserError(text if text.startswith(str(trace)) else f"{trace}: {text}") from None
 
 
 def _prepare(
-    file: TraceFile, schedule: Path, planned: Path, choice: ReplayChoice, volumes: Volumes, *, from_beginning: bool
+    file: TraceFile, schedule: Path, planned: Path, choice: ReplayChoice, capacity_bytes: int, block_bytes: int
 ) -> Prepared:
-    requests = Dispatched(Chosen(file, volumes) if volumes.named else file)
+    requests = Dispatched(file)
     gap_bytes = choice.mapping.gap_bytes if choice.mapping.method == "compact" else None
-    times, each = surveys(requests.batches(survey.COLUMNS), volumes, gap_bytes)
-    if not any(totals.transfers for totals in each):
+    times = survey.survey(requests.batches(survey.COLUMNS), block_bytes, gap_bytes)
+    if not times.transfers:
         raise UserError("the trace holds neither reads nor writes, so there is nothing to replay")
-    if from_beginning:
-        times.first_ns = 0
     clock, dependencies = Clock(choice.timing, times), Dependencies(choice.dependencies, times)
-    conflicts = ConflictPolicy(choice.conflicts, times, volumes)
-    placements = Placements(volumes, choice.mapping, each)
+    placement = Placement(Mapper(choice.mapping, times, capacity_bytes, block_bytes), times)
     planner = Planner(
-        placements,
+        placement,
         clock,
         Depths(choice, times),
         dependencies,
-        conflicts,
+        Overlaps() if times.completed else None,
         has_deadlines=choice.timing.has_deadlines,
     )
-    largest_bytes, targets = max(volumes.capacities_bytes.values()), len(volumes.names)
-    with PlannedWriter(planned, planner.schema) as rows:
-        with ScheduleWriter(schedule, largest_bytes, volumes.block_bytes, targets) as records:
+    with PlannedWriter(planned) as rows:
+        with ScheduleWriter(schedule, capacity_bytes, block_bytes) as records:
             for batch in requests.batches(COLUMNS):
                 for part in planner.plan(batch):
-                    records.write(part.records, part.further)
+                    records.write(part.records)
                     rows.write(part.rows)
             dependencies.finish()
-            overlaps = conflicts.finish()
         span_ns = planner.span_ns if choice.timing.has_deadlines else times.last_queue_ns - times.first_ns
         prepared = Prepared(
             schedule=schedule,
             planned=planned,
             requests=records.count,
             choice=choice,
-            mappings=placements.reports(file.volumes or {ONLY: file.rows}),
+            mapping=placement.report(file.rows),
             trace_duration_s=times.duration_ns / 1e9,
             issue_span_s=span_ns / 1e9,
             idle_removed_s=clock.idle_removed_ns / 1e9,
             lost=sum(dict(file.provenance.get("lost", {})).values()),
             provenance=file.provenance,
             counts=planner.counts(),
-            conflicts=overlaps,
+            overlapping=planner.overlapping,
         )
         rows.finish(prepared.to_mapping())
     return prepared

@@ -1,90 +1,82 @@
-"""The streams of a composite cell: placement on the drive, and job text."""
+"""The reads and the writes of an open-loop load: placement on the drive, and requests drawn from them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+import numpy.typing as npt
+
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
 from drivelab.plan.cell import Cell
 from drivelab.plan.ranges import active_range
+from drivelab.replay.engine_records import OPERATION_CODES, SCHEDULE_RECORD, Records
 
 
 @dataclass(frozen=True)
 class Stream:
-    """I/Os of one kind and size.
+    """Requests of one operation; offsets are `start_bytes` plus a multiple of the block."""
 
-    Offsets are `start_bytes` plus a multiple of the block.
-    """
-
-    reads: bool
-    random: bool
-    """Otherwise each I/O starts at the previous end, and wraps around after the last block."""
-    block_bytes: int
+    operation: str
     share: float
-    """Share of the cell's I/Os; the shares of all streams add up to 1."""
+    """Share of the cell's I/Os; the shares of both streams add up to 1."""
     start_bytes: int
     blocks: int
     """Number of blocks that the stream covers."""
 
 
 def streams_of(cell: Cell, capacity_bytes: int, logical_block_bytes: int) -> tuple[Stream, ...]:
-    """Return the streams of a composite in the cell's order.
+    """Return the reads and the writes of a cell, without one that has no I/Os.
 
-    Random streams share the whole active range. Each sequential stream gets an equal stretch of it, so that they do
-    not access the same blocks. Raises UserError if a stretch is smaller than a block.
+    Random ones share the whole active range. Sequential ones get an equal stretch of it each, so that they do not
+    access the same blocks. Raises UserError if a stretch is smaller than a block.
     """
-    if not cell.streams:
-        raise ValueError(f"cell {cell.label} has no streams")
-    whole = replace(cell, block_size_bytes=cell.largest_block_bytes)
-    start, length = active_range(whole, capacity_bytes, logical_block_bytes)
-    unit = max(whole.block_size_bytes, logical_block_bytes)
-    sequential = [stream["pattern"] == "sequential" for stream in cell.streams]
-    stretch = length // max(sum(sequential), 1) // unit * unit
-    if (stretch if any(sequential) else length) < unit:
+    start, length = active_range(replace(cell, threads=1), capacity_bytes, logical_block_bytes)
+    block = cell.block_size_bytes
+    shares = {"read": cell.read_share / 100, "write": 1 - cell.read_share / 100}
+    shares = {operation: share for operation, share in shares.items() if share > 0}
+    sequential = cell.pattern == "sequential"
+    unit = max(block, logical_block_bytes)
+    stretch = length // len(shares) // unit * unit if sequential else length
+    if stretch < unit:
         raise UserError(
-            f"cell {cell.label}: the active range does not hold a block of {format_size(cell.largest_block_bytes)} for "
-            "each sequential stream; choose fewer streams, smaller ones or a larger range"
+            f"cell {cell.label}: the active range does not hold a block of {format_size(block)} for reads and for "
+            "writes; choose a smaller one or a larger range"
         )
-    shares = sum(float(stream["share"]) for stream in cell.streams)
-    streams: list[Stream] = []
-    begin = start
-    for stream, is_sequential in zip(cell.streams, sequential, strict=True):
-        block = int(stream["block_size_bytes"])
-        streams.append(
-            Stream(
-                reads=stream["operation"] == "read",
-                random=not is_sequential,
-                block_bytes=block,
-                share=float(stream["share"]) / shares,
-                start_bytes=begin if is_sequential else start,
-                blocks=(stretch if is_sequential else length) // block,
-            )
-        )
-        begin += stretch * is_sequential
-    return tuple(streams)
+    return tuple(
+        Stream(operation, share, start + number * stretch * sequential, stretch // block)
+        for number, (operation, share) in enumerate(shares.items())
+    )
 
 
-def composite_text(
-    cell: Cell, device: str, engine: str, capacity_bytes: int, logical_block_bytes: int, seed: int
-) -> str:
-    """Return a composite's job text for the record; fio cannot run streams."""
-    options: dict[str, str | int] = {
-        "filename": device,
-        "direct": 1,
-        "ioengine": engine,
-        "numjobs": cell.threads,
-        "iodepth": cell.queue_depth,
-        "randseed": seed,
-    }
-    for number, stream in enumerate(streams_of(cell, capacity_bytes, logical_block_bytes), 1):
-        kind = ("rand" if stream.random else "") + ("read" if stream.reads else "write")
-        options[f"stream{number}"] = (
-            f"{kind} bs={stream.block_bytes} share={stream.share:.6g} offset={stream.start_bytes} "
-            f"size={stream.blocks * stream.block_bytes}"
-        )
-    if cell.runtime_s is not None:
-        options["runtime"] = f"{round(cell.runtime_s * 1000)}ms"
-    if cell.volume_bytes is not None:
-        options["io_size"] = cell.volume_bytes
-    return "[cell]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
+class Draw:
+    """Endless requests drawn from the streams of a cell."""
+
+    def __init__(self, cell: Cell, streams: tuple[Stream, ...], seed: int) -> None:
+        self._streams, self._block_bytes = streams, cell.block_size_bytes
+        self._random = cell.pattern == "random"
+        self._rng = np.random.default_rng(seed)
+        self._bounds = np.cumsum([stream.share for stream in streams])[:-1]
+        self._operation = np.array([OPERATION_CODES[stream.operation] for stream in streams], "u1")
+        self._following = [0] * len(streams)
+        """Next block of each sequential stream."""
+
+    def requests(self, count: int) -> Records:
+        """Return the next requests as schedule records without a depth."""
+        chosen = np.searchsorted(self._bounds, self._rng.random(count), side="right")
+        records = np.zeros(count, SCHEDULE_RECORD)
+        records["operation"] = self._operation[chosen]
+        records["length_bytes"] = self._block_bytes
+        for number, stream in enumerate(self._streams):
+            rows = np.flatnonzero(chosen == number)
+            records["offset_bytes"][rows] = stream.start_bytes + self._block_bytes * self._indices(number, len(rows))
+        return records
+
+    def _indices(self, number: int, count: int) -> npt.NDArray[np.int64]:
+        stream = self._streams[number]
+        if self._random:
+            return self._rng.integers(0, stream.blocks, count)
+        first = self._following[number]
+        self._following[number] = (first + count) % stream.blocks
+        return (first + np.arange(count)) % stream.blocks

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from drivelab.core.errors import UserError
-from drivelab.replay.engine_records import OPERATION_CODES, open_schedule, target_numbers
+from drivelab.replay.engine_records import OPERATION_CODES, open_schedule
 from drivelab.trace.parquet_schema import OPERATIONS
 from drivelab.trace.statistics.batch import Batch, Flags, Ints, Times
 from drivelab.trace.statistics.streams import Sequence
@@ -117,8 +117,8 @@ class Shaping:
         return Shape(footprint_bytes, self._moved_bytes - footprint_bytes, sequential_pct)
 
 
-def footprint_extents(schedule: Path, target: int = 0) -> Ints:
-    """Return the extents of one target that a schedule's reads touch, merged and ascending.
+def footprint_extents(schedule: Path) -> Ints:
+    """Return the extents that a schedule's reads touch, merged and ascending.
 
     Shape (n, 2): offset and length in bytes.
     Raises UserError as drivelab.replay.engine_records.open_schedule does.
@@ -126,7 +126,7 @@ def footprint_extents(schedule: Path, target: int = 0) -> Ints:
     records, touched = open_schedule(schedule).records, Union()
     for low in range(0, len(records), _CHUNK):
         chunk = records[low : low + _CHUNK]
-        reads = chunk[(chunk["operation"] == OPERATION_CODES["read"]) & (target_numbers(chunk) == target)]
+        reads = chunk[chunk["operation"] == OPERATION_CODES["read"]]
         offset = reads["offset_bytes"].astype(np.int64)
         touched.add(offset, offset + reads["length_bytes"].astype(np.int64))
     begin, end = touched.extents()

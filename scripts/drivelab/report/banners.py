@@ -103,14 +103,6 @@ def _partial(inputs: Inputs) -> Concern:
     )
 
 
-def _wrong_data(inputs: Inputs) -> Concern:
-    rows = [row for row in inputs.tables["replays"] if not is_missing(row.get("wrong_blocks")) and row["wrong_blocks"]]
-    return keys_of(inputs, rows), (
-        f"{_test(row)}: {row['trace']}, run {row['repeat']}: {int(row['wrong_blocks']):,} blocks; {row['wrong_data']}"
-        for row in rows
-    )
-
-
 def _not_steady(inputs: Inputs) -> Concern:
     missed = [row for row in inputs.tables["steady_state"] if not row["reached"]]
     by_verdict = [row for row in inputs.tables["summary"] if row["verdict"] == NOT_STEADY]
@@ -182,12 +174,6 @@ def _reduced(inputs: Inputs) -> Concern:
 
 
 _LIMITS = {
-    limits.WRONG_DATA: _Limit(
-        "wrong-data", "Wrong data",
-        "In these replays the drive did not return what was last written. It lost, tore or misplaced acknowledged "
-        "writes. Its speed means nothing before that is explained.",
-        _wrong_data,
-    ),
     limits.EXCLUDED: _Limit(
         "excluded", "Excluded from every result",
         "These data are unreliable. No average, window, percentile or comparison contains them.",
@@ -237,15 +223,14 @@ _LIMITS = {
     ),
     limits.TAINTED: _Limit(
         "tainted", "Tainted cells",
-        "During these cells the drive was too hot, returned wrong data, its array was in another state than asked for, "
-        "or something else wrote to it. The results may be too slow.",
+        "During these cells the drive was too hot, its array was in another state than asked for, or something else "
+        "wrote to it. The results may be too slow.",
         disturbances.tainted,
     ),
     limits.HOST_LIMITED: _Limit(
         "host-limited", "Limited by the host",
         "In these tests the host, not the drive, may be the limit: the drive is at least as fast as the numbers say. "
-        "'drivelab bench-host' shows what the host gives and what to change. Compare drives at lower loads or on a "
-        "faster host.",
+        "Compare drives at lower loads or on a faster host.",
         disturbances.host_limited,
     ),
     limits.FEW_RECORDINGS: _Limit(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from drivelab.core.units import some
-from drivelab.criteria.host_limit import without_causes
 from drivelab.criteria.taint import is_busy
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.measurement_outcome import host_limit_of, host_mark, taint_reasons
@@ -54,5 +53,5 @@ def host_limited(inputs: Inputs) -> Concern:
     for key in keys:
         limited = [row for row in rows if (row["drive"], row["measurement"]) == key]
         labels = list(dict.fromkeys(str(row["cell_label"]) for row in limited))
-        reasons.append(f"{key[0]} · {key[1]}: {some(labels, _NAMED)}: {without_causes(host_limit_of(limited) or '')}")
+        reasons.append(f"{key[0]} · {key[1]}: {some(labels, _NAMED)}: {host_limit_of(limited)}")
     return keys, reasons

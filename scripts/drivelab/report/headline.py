@@ -8,7 +8,6 @@ from pathlib import Path
 from drivelab.analysis.exclusions import WHOLE
 from drivelab.analysis.limits import limited
 from drivelab.core.units import counted, some
-from drivelab.recording.folders import home
 from drivelab.report.inputs import Inputs
 from drivelab.report.verdict import headline_deltas, headline_values, headlines
 from drivelab.tables import io
@@ -48,19 +47,6 @@ def _caveats(inputs: Inputs, *value: str) -> str:
     rows = summary[(summary[["measurement", "cell_label", "metric"]] == list(value)).all(axis="columns")]
     caveats = ", ".join(limited(rows, inputs.frame("conditions")))
     return f" ({caveats})" if caveats else ""
-
-
-def wrong_data_words(results: Path, recordings: Sequence[str]) -> list[str]:
-    """Return a sentence for each recording whose verified replays found data that is not as last written."""
-    paths = [home(results, recording) / "tables" / recording / "replays.parquet" for recording in recordings]
-    columns = ("recording", "drive", "measurement", "wrong_blocks", "wrong_data")
-    replays = io.read_columns(paths, "replays", columns)
-    sentences = []
-    for _, wrong in replays[replays["wrong_blocks"] > 0].groupby("recording", sort=False):
-        count = f"{counted(int(wrong['wrong_blocks'].sum()), 'block')} in {counted(len(wrong), 'replay')}"
-        first = wrong.iloc[0]
-        sentences.append(f"DATA WRONG: {first.drive}, {first.measurement}: {count}, such as: {first.wrong_data}")
-    return sentences
 
 
 def left_out_words(exclusions: Path) -> str:

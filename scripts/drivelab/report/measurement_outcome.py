@@ -11,7 +11,7 @@ from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.deltas.doubts import TOO_FEW
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, HOST_LIMITED, NOT_COMPARED, WORSE
 from drivelab.core.units import counted
-from drivelab.criteria.host_limit import most_severe, without_causes
+from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.taint import causes, digest
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.numbers import DASH, MISSING, amount, duration, is_missing, percent, quantity
@@ -208,8 +208,8 @@ def host_limit_of(rows: Iterable[Row]) -> str | None:
 
 def host_note(rows: Iterable[Row]) -> str:
     """Return a note for a table based on these cells or values; empty if the host limits none."""
-    reasons = host_limit_of(rows)
-    return "" if reasons is None else f"Host-limited: {without_causes(reasons)}."
+    reason = host_limit_of(rows)
+    return "" if reason is None else f"Host-limited: {reason}."
 
 
 def notes(rows: Iterable[Row]) -> str:

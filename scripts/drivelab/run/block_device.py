@@ -45,7 +45,6 @@ from drivelab.virtual.model import DriveModel
 if TYPE_CHECKING:
     from drivelab.application.timed import Run
     from drivelab.replay.native import EngineOptions
-    from drivelab.replay.once import Manner
     from drivelab.replay.prepare import Prepared
 
 
@@ -157,10 +156,6 @@ class BlockDevice(Device):
     def run(
         self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
     ) -> Timing | None:
-        if cell.streams is not None:
-            from drivelab.replay.composite import run_composite
-
-            return run_composite(self._target, cell, directory, seed, on_tick, self._abort)
         following = self._take(cell, directory, seed)
         job = self._job(cell, seed) if following is None else following.job
         # The kernel counts no NVMe commands, so nothing tells whether they complete.
@@ -214,13 +209,10 @@ class BlockDevice(Device):
             os.close(self._character_device)
             self._character_device = None
 
-    def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
+    def replay(self, prepared: Prepared, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
         from drivelab.replay import once
 
-        return once.run(self._target, prepared, directory, manner, on_tick, self._abort)
-
-    def data_path(self) -> str | None:
-        return self._target.own_path
+        return once.run(self._target, prepared, directory, options, on_tick, self._abort)
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
         from drivelab.replay import native

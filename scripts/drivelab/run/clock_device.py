@@ -22,7 +22,6 @@ from drivelab.virtual_clock.cells import VirtualClockDrive
 if TYPE_CHECKING:
     from drivelab.application.timed import Run
     from drivelab.replay.native import EngineOptions
-    from drivelab.replay.once import Manner
     from drivelab.replay.prepare import Prepared
     from drivelab.trace.capturing.applications import Application
 
@@ -75,20 +74,19 @@ class ClockDevice(Device):
     def run(self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None) -> None:
         self._drive.run(cell, directory, until)
 
-    def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> None:
-        """Replay by the model, whichever engine is set; no request fails, and no kernel observes the replay."""
+    def replay(self, prepared: Prepared, directory: Path, options: EngineOptions, on_tick: Tick) -> None:
+        """Replay by the model; no request fails."""
         from drivelab.replay.engine_records import FUA, open_schedule
         from drivelab.replay.once import FACTS
         from drivelab.virtual_clock.replaying import AS_MODELLED
 
-        self.issue(prepared.schedule, directory, manner.options, on_tick)
+        self.issue(prepared.schedule, directory, options, on_tick)
         present = {
             "fua": (open_schedule(prepared.schedule).records["flags"] & FUA).any(),
             "write-zeroes": prepared.planned_counts()["write-zeroes"]["requests"],
         }
         remarks = [f"no {name}: on the virtual clock {remark}" for name, remark in AS_MODELLED.items() if present[name]]
-        reason = "on the virtual clock there is no kernel to observe"
-        write_json(directory / FACTS, {"engine": self.engine, "remarks": remarks, "kernel_reason": reason})
+        write_json(directory / FACTS, {"engine": self.engine, "remarks": remarks})
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> None:
         self._drive.replay_schedule(schedule, directory, depth_limit=options.depth_limit, runtime_s=options.runtime_s)
@@ -96,12 +94,11 @@ class ClockDevice(Device):
     @contextmanager
     def application(self, spec: Application, stand_in: Prepared | None) -> Iterator[Run]:
         """Replay the application's trace instead, because no program runs in simulated time."""
-        from drivelab.replay.once import Manner
 
         assert stand_in is not None  # the plan has refused an application without one
 
         def replayed(directory: Path, on_tick: Tick) -> None:
-            self.replay(stand_in, directory, Manner(), on_tick)
+            self.replay(stand_in, directory, EngineOptions(), on_tick)
 
         yield replayed
 

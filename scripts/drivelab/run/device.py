@@ -33,7 +33,6 @@ from drivelab.virtual.kept_state import KEPT_DRIVES
 if TYPE_CHECKING:
     from drivelab.application.timed import Run
     from drivelab.replay.native import EngineOptions
-    from drivelab.replay.once import Manner
     from drivelab.replay.prepare import Prepared
     from drivelab.trace.capturing.applications import Application
 
@@ -135,13 +134,9 @@ class Device(Protocol):
         """End what is prepared."""
         return
 
-    def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
+    def replay(self, prepared: Prepared, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
         """Replay a schedule once and write its evidence to `directory`, for `drivelab.replay.once.evaluate`."""
         ...
-
-    def data_path(self) -> str | None:
-        """Return the path from which the data of a replay can be read back; None without data."""
-        return None
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
         """Issue the requests of a schedule and write results.bin to `directory`, as drivelab.replay.native does."""

@@ -113,7 +113,6 @@ def options_of(mount: Path) -> str:
 if TYPE_CHECKING:
     from drivelab.application.timed import Run
     from drivelab.replay.native import EngineOptions
-    from drivelab.replay.once import Manner
     from drivelab.replay.prepare import Prepared
     from drivelab.trace.capturing.applications import Application
 
@@ -189,8 +188,8 @@ class FileSystemDevice(BlockDevice):
     ) -> Timing | None:
         return self._made.run(cell, directory, seed, on_tick, until)
 
-    def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
-        return self._made.replay(prepared, directory, manner, on_tick)
+    def replay(self, prepared: Prepared, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
+        return self._made.replay(prepared, directory, options, on_tick)
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
         return self._made.issue(schedule, directory, options, on_tick)

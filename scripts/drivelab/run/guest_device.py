@@ -30,7 +30,6 @@ from drivelab.telemetry.sources import sources_for
 if TYPE_CHECKING:
     from drivelab.application.timed import Run
     from drivelab.replay.native import EngineOptions
-    from drivelab.replay.once import Manner
     from drivelab.replay.prepare import Prepared
     from drivelab.trace.capturing.applications import Application
 
@@ -84,7 +83,7 @@ class GuestDevice(Device):
     def run(
         self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
     ) -> Timing | None:
-        if cell.streams is not None or cell.nvme:
+        if cell.nvme:
             raise CellFailed(f"{cell.label} needs a drive, not {self._guest.label}")
         opened, folder = self._guest, self._guest.folder
         polls = opened.name is not None and sysfs.has_poll_queues(opened.name)
@@ -109,7 +108,7 @@ class GuestDevice(Device):
             if descriptor != opened.descriptor:
                 os.close(descriptor)
 
-    def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
+    def replay(self, prepared: Prepared, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
         raise CellFailed(f"a replay needs a drive, not {self._guest.label}")
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:

@@ -162,6 +162,6 @@ def _preparable(bench: Bench, loop: _Loop, place: Place) -> tuple[str, Cell] | N
     if expected is None or loop.pause_after(cell) or cell.total_threads >= len(os.sched_getaffinity(0)):
         return None
     following = loop.cells[expected[1]]
-    if following.streams is not None or not bench.device.can_prepare():
+    if not bench.device.can_prepare():
         return None
     return loop.folder(expected), following

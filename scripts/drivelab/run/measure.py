@@ -26,7 +26,6 @@ from drivelab.recording.writer import VERSIONS, Recording
 from drivelab.run.condition import check_seal, note_neighbours, note_scenario, prepare, require_scenario
 from drivelab.run.device import Device, open_device
 from drivelab.run.fio_cell import Bench
-from drivelab.run.host_ceiling import note_ceilings
 from drivelab.run.idle import run_idle
 from drivelab.run.loop import Turns, run_loop
 from drivelab.run.places import place
@@ -198,7 +197,6 @@ def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
                 pass
         if barrier is not None:
             start_together(barrier, recording, len(plan.subject["measure"]))
-        note_ceilings(plan, device, recording, progress, alone=barrier is None)
         recording.finish()
 
 

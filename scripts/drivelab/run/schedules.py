@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from drivelab.core.errors import UserError
-from drivelab.plan.cell import COMPOSITE, Cell
+from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.recording.writer import Recording
@@ -66,10 +66,7 @@ class Schedules:
         for trace, path in zip(self._plan.subject["traces"], self._plan.context["trace_paths"], strict=True):
             digest = same_trace(self._recording, trace["name"], Path(path))
             stem = folder / trace["name"]
-            prepared = prepare(
-                Path(path), stem, choice, device.capacity_bytes, device.logical_block_bytes,
-                from_beginning="volumes" in self._plan.subject,
-            )  # fmt: skip
+            prepared = prepare(Path(path), stem, choice, device.capacity_bytes, device.logical_block_bytes)
             schedules.append(Scheduled(trace["name"], digest, prepared))
         return schedules
 
@@ -101,12 +98,11 @@ _OF_A_STREAM = ["operation", "length_bytes", "sequential"]
 def cells_of_trace(streams: Mapping[str, Any], trace: Path, logical_block_bytes: int) -> list[dict[str, Any]]:
     """Return a loop's cells, in the form of a plan.
 
-    `streams` is the field of the plan's loop. They are one composite, or one cell for each stream, the most frequent
-    first, at each number of threads and queue depth. Raises UserError if the file is not a valid trace, or if no
-    request reads or writes.
+    `streams` is the field of the plan's loop. There is one cell for each stream, the most frequent first, at each
+    number of threads and queue depth. Raises UserError if the file is not a valid trace, or if no request reads or
+    writes.
     """
-    chosen = most_frequent(trace, int(streams["most"]), logical_block_bytes)
-    workloads = [_composite(chosen)] if streams["kind"] == COMPOSITE else [_single(stream) for stream in chosen]
+    workloads = most_frequent(trace, int(streams["most"]), logical_block_bytes)
     return [
         Cell(
             **workload,
@@ -122,9 +118,9 @@ def cells_of_trace(streams: Mapping[str, Any], trace: Path, logical_block_bytes:
 
 
 def most_frequent(trace: Path, most: int, logical_block_bytes: int) -> list[dict[str, Any]]:
-    """Return up to `most` streams for a composite cell, most frequent first.
+    """Return the fields of a cell for each of up to `most` streams, most frequent first.
 
-    Shares add up to 1. Lengths are rounded up to the drive's logical block; streams that then are equal are merged.
+    Lengths are rounded up to the drive's logical block; streams that then are equal are merged.
     """
     from drivelab.trace.parquet_schema import open_trace  # imports pyarrow, which is slow
     from drivelab.trace.statistics import full_survey
@@ -137,32 +133,11 @@ def most_frequent(trace: Path, most: int, logical_block_bytes: int) -> list[dict
     frame["length_bytes"] = -(-frame["length_bytes"] // logical_block_bytes) * logical_block_bytes
     frame = frame.groupby(_OF_A_STREAM, as_index=False)["requests"].sum()
     frame = frame.sort_values(["requests", *_OF_A_STREAM], ascending=[False, True, True, True]).head(most)
-    total = int(frame["requests"].sum())
     return [
         {
-            "operation": str(row.operation),
-            "block_size_bytes": int(row.length_bytes),
             "pattern": "sequential" if row.sequential else "random",
-            "share": int(row.requests) / total,
+            "read_share": 100 if row.operation == "read" else 0,
+            "block_size_bytes": int(row.length_bytes),
         }
         for row in frame.itertuples()
     ]
-
-
-def _composite(streams: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    reads = 100 * sum(stream["share"] for stream in streams if stream["operation"] == "read")
-    kinds = {stream["operation"] for stream in streams}
-    return {
-        "pattern": COMPOSITE,
-        "read_share": min(max(round(reads), 1), 99) if len(kinds) == 2 else 100 if kinds == {"read"} else 0,
-        "block_size_bytes": round(sum(stream["share"] * stream["block_size_bytes"] for stream in streams)),
-        "streams": tuple(streams),
-    }
-
-
-def _single(stream: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "pattern": stream["pattern"],
-        "read_share": 100 if stream["operation"] == "read" else 0,
-        "block_size_bytes": stream["block_size_bytes"],
-    }

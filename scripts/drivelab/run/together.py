@@ -37,10 +37,6 @@ class Release:
     """The other parties."""
     skew_s: float | None
     """Time between the first and the last start of the step before, seconds; None where no real time passed."""
-    start_ns: int
-    """A time on CLOCK_MONOTONIC at which all are ready, if each is ready after its `lead_s`."""
-    enough: bool
-    """Whether all parties have enough."""
 
 
 class Barrier:
@@ -50,13 +46,13 @@ class Barrier:
         self._connection = connection
         connection.set_inheritable(False)  # child processes must not keep the connection open
 
-    def wait(self, point: str, started_s: float | None = None, *, lead_s: float = 0.0, enough: bool = False) -> Release:
+    def wait(self, point: str, started_s: float | None = None) -> Release:
         """Wait until all parties are at the same point.
 
-        `started_s` is when this party began the previous step; for `lead_s` and `enough` see Release. Raises UserError
-        when another party or the conductor is gone.
+        `started_s` is when this party began the previous step. Raises UserError when another party or the conductor is
+        gone.
         """
-        sent = _send(self._connection, {"point": point, "started_s": started_s, "lead_s": lead_s, "enough": enough})
+        sent = _send(self._connection, {"point": point, "started_s": started_s})
         answer = _receive(self._connection) if sent else None
         if answer is None:
             raise UserError("the process that starts all drives at the same time has ended; run again")
@@ -65,7 +61,7 @@ class Barrier:
                 f"the measurement of drive '{answer['gone']}' ended early, so the drives that are measured at the "
                 "same time stop too; fix the cause and run again"
             )
-        return Release(tuple(answer["others"]), answer["skew_s"], answer["start_ns"], answer["enough"])
+        return Release(tuple(answer["others"]), answer["skew_s"])
 
 
 def conduct(connections: Connections, done: Callable[[str], bool], end: Callable[[str], None]) -> str | None:
@@ -107,13 +103,9 @@ def conduct(connections: Connections, done: Callable[[str], bool], end: Callable
 def _let_go(connections: Connections, waiting: Mapping[str, Mapping[str, Any]]) -> None:
     points = {message["point"] for message in waiting.values()}
     assert len(points) == 1, f"the parties are at different points: {points}"  # they have the same steps
-    common = {
-        "skew_s": _skew_s(message["started_s"] for message in waiting.values()),
-        "start_ns": time.monotonic_ns() + round(1e9 * max(message["lead_s"] for message in waiting.values())),
-        "enough": all(message["enough"] for message in waiting.values()),
-    }
+    skew_s = _skew_s(message["started_s"] for message in waiting.values())
     for name, connection in connections.items():
-        _send(connection, {"others": [other for other in connections if other != name], **common})
+        _send(connection, {"others": [other for other in connections if other != name], "skew_s": skew_s})
 
 
 def _skew_s(starts_s: Iterable[float | None]) -> float | None:

@@ -10,7 +10,7 @@ _RUN = ("int32: step", "str: phase?", "int32: phase_pass?", "str: trace", "int32
 """One replay: step of the plan; phase and pass (from 1) of a step repeated by phase, such as a consistency test."""
 
 REPLAYS = schema(
-    # One row per trace and repeat. Null: unknown to an engine that does not report single requests.
+    # One row per trace and repeat.
     *KEY_LINES,
     *_RUN,
     "bool: warm counted",
@@ -31,19 +31,10 @@ REPLAYS = schema(
     # Issue time minus deadline; null in mode "asap", which has no deadlines.
     "float: issue_error_p50_us? issue_error_p95_us? issue_error_p99_us? issue_error_max_us? within_50us_pct?",
     "int64: overlapping_requests? trace_overlapping_requests?",  # in flight with one that they conflict with
-    # Blocks of a verified replay whose data was judged, when read and at the end; those not as last written, and the
-    # first of them in words.
-    "int64: verified_blocks? wrong_blocks?",
-    "str: wrong_data?",
     "float: late_by_depth_pct? late_by_dependency_pct?",
     "int64: most_in_flight? trace_most_in_flight?",
     "float: mean_in_flight? trace_mean_in_flight?",  # while at least one is in flight
     "float: wakeup_p50_us? wakeup_p95_us? wakeup_p99_us?",  # wake-up delay of this host, measured before the run
-    "float: kernel_issue_error_p50_us? kernel_issue_error_p95_us? kernel_issue_error_p99_us?",
-    "int64: kernel_missing? kernel_extra? kernel_order_inversions?",
-    "float: kernel_duration_ratio?",
-    "int64: kernel_bursts? kernel_bursts_kept?",
-    "str: kernel_reason?",  # why there is no kernel trace
     "int64: read_bytes write_bytes",
     "float: busy_s? bandwidth_mib_s?",  # bandwidth: bytes divided by busy time
     "float: access_time_us? score? read_access_time_us? write_access_time_us?",
@@ -52,7 +43,6 @@ REPLAYS = schema(
     "float: response_time_us? p50_response_us? p99_response_us? p999_response_us? p9999_response_us?",
     "float: p99999_response_us? max_response_us?",
     "float: trace_access_time_us?",  # on the system where the trace was captured
-    "str: dropped",  # requests that the engine did not replay; empty if it replayed all
     *TELEMETRY_LINES,
 )
 
@@ -63,7 +53,6 @@ REPLAY_OPERATIONS = schema(
     "str: operation",
     "int64: planned_requests issued_requests completed_requests failed_requests",
     "int64: planned_bytes issued_bytes completed_bytes failed_bytes",
-    "int64: seen_requests? seen_bytes?",  # by the kernel tracer
     "float: mean_latency_us? p50_latency_us? p99_latency_us? p999_latency_us? max_latency_us?",
     "float: trace_mean_latency_us?",
 )

@@ -22,7 +22,7 @@ CELLS = schema(
     *PLACE_LINES,
     *WORKLOAD_LINES,
     "str: cell_label",  # unique in the recording: the workload, and what distinguishes the cell from others
-    "str: pattern",  # "random" | "sequential" | "composite"
+    "str: pattern",  # "random" | "sequential"
     "int32: read_share_pct",
     "int64: block_size_bytes block_size_max_bytes?",  # max: largest size of a range
     "int32: threads queue_depth",  # queue_depth: per thread
@@ -55,10 +55,7 @@ CELLS = schema(
     *TELEMETRY_LINES,
     "str: power_source?",  # of power_w: "meter" | "drive"
     "float: busiest_cpus_pct? interrupt_cpus_pct?",  # of as many CPUs as threads, without others; part in interrupts
-    "float: host_at_least_iops? host_at_most_iops?",  # what the host gives at this load; null: not known
-    "str: host_targets?",  # of this number: null targets, each with the bounds that it gives
-    "bool: host_limited?",  # null: not known, or the question does not apply
-    "str: host_limit?",  # why: "cause: description"; "; " separates several
+    "str: host_limit?",  # why the host may be the limit; null: no sign, or the question does not apply
     "str: directory",  # of fio's job, output and logs in the recording; slices of a soak share it
     "str: unsound?",  # why the cell is excluded: fault, see table exclusions, and details
 )

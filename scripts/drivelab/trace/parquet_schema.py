@@ -207,8 +207,8 @@ def open_trace(path: Path, *, several: bool = False) -> Iterator[TraceFile]:
         file = TraceFile(path, parquet, provenance)
         if file.volumes and not several:
             raise UserError(
-                f"{path}: is a trace of {len(file.volumes)} volumes ({', '.join(file.volumes)}), and only 'drivelab "
-                "replay' takes such a trace; separate one with 'drivelab trace filter --volume NAME'"
+                f"{path}: is a trace of {len(file.volumes)} volumes ({', '.join(file.volumes)}); separate one with "
+                "'drivelab trace filter --volume NAME'"
             )
         yield file
 

@@ -19,8 +19,7 @@ class Fault:
     """A disturbance of the drive's I/O, active until it is cleared."""
 
     kind: str
-    """`error`, `delay`, `hang` (no answer), `gone` (every I/O fails, as on a removed drive) or `lose` (writes and trims
-    complete, but change nothing)."""
+    """`error`, `delay`, `hang` (no answer) or `gone` (every I/O fails, as on a removed drive)."""
     operation: str | None = None
     """`read`, `write`, `trim` or `flush`; None for all."""
     offset_bytes: int = 0

@@ -152,7 +152,7 @@ class Server:
         if offset + size > self._size:
             self._send((fuse.refusal(unique, errno.ENOSPC),))
             return
-        delay_us, changes = 0.0, True
+        delay_us = 0.0
         for fault in self._faults:
             if not fault.hits(operation, offset, size):
                 continue
@@ -163,11 +163,10 @@ class Server:
                 self._send((fuse.refusal(unique, errno.ENODEV if fault.kind == "gone" else fault.errno),))
                 return
             delay_us += fault.delay_us
-            changes &= fault.kind != "lose"
-        if operation == "write" and changes:
+        if operation == "write":
             start = fuse.IN_HEADER.size + fuse.IO_IN_BYTES
             self._data[offset : offset + size] = request[start : start + size]
-        elif operation == "trim" and changes:
+        elif operation == "trim":
             self._zero(offset, size)
         done_us = self._drive.submit(self._now_us(), operation, offset, size) + delay_us
         done_ns = int(done_us * 1000)

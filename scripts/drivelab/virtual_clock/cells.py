@@ -19,7 +19,6 @@ from drivelab.fio.job import job_text
 from drivelab.plan.cell import Cell
 from drivelab.plan.expressible import directions_of, workloads_of
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
-from drivelab.replay.streams import composite_text
 from drivelab.telemetry.sampler import FAST_S, NAME, Log, read_lines
 from drivelab.virtual.faults import Answering, DriveFailed, FaultyDrive, read_faults
 from drivelab.virtual.ftl import FlashDrive
@@ -148,9 +147,8 @@ class VirtualClockDrive:
         range is too small for the cell.
         """
         seed = f"{self.model.seed}/{self._now_us!r}"
-        text = job_text if cell.streams is None else composite_text
         geometry = (self.model.capacity_bytes, self.model.logical_block_bytes)
-        job = text(cell, self.model.serial, ENGINE, *geometry, self.model.seed)
+        job = job_text(cell, self.model.serial, ENGINE, *geometry, self.model.seed)
         completions = closed_loop(self._answering, cell, self._now_us, Random(seed))
         workloads = workloads_of(cell)
         apart = len(workloads) > 1 and directions_of(cell) is None

@@ -25,7 +25,6 @@ from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import (
     COMPLETED,
     FINISHED,
-    MORE,
     OPERATION_CODES,
     RESULTS_HEADER,
     RESULTS_HEADER_BYTES,
@@ -113,9 +112,7 @@ def _verify(path: Path, mapped: Mapped, capacity_bytes: int) -> None:
         if not _is_sound(batch, first, before, header["target_bytes"]):
             raise UserError(f"{path}: the replay's schedule is damaged; replay again")
         before = int(batch["deadline_ns"][-1])
-    further = mapped.further
-    sum_so_far = checksum(further, 0, sum_so_far, behind=len(records))
-    if sum_so_far != header["checksum"] or not (np.diff(further["index"].astype(np.int64)) >= 0).all():
+    if sum_so_far != header["checksum"]:
         raise UserError(f"{path}: the replay's schedule is damaged; replay again")
 
 
@@ -157,7 +154,7 @@ class _Replay:
         self, drive: Answering, start_us: float, depth_limit: int, schedule: Mapped, results: mmap.mmap
     ) -> None:
         self._drive, self._start_us, self._depth_limit = drive, start_us, depth_limit
-        self._records, self._further, self._results = schedule.records, schedule.further, results
+        self._records, self._results = schedule.records, results
         records = self._records
         self._flight: list[int] = []
         """Heap of the pending completion times."""
@@ -206,21 +203,14 @@ class _Replay:
         return None
 
     def _park(self, index: int, request: _Request) -> None:
-        """Let a request wait for its first unissued dependency; without one, its due time is known."""
-        due_ns, _, _, think_ns, first, _, _, flags = request
-        for after in (first, *self._further_of(index)) if flags & MORE else (first,):
-            if self._results[_result_offset(after - 1) + _STATE] != COMPLETED:
-                self._next_waiting[index] = self._first_waiting[after - 1]
-                self._first_waiting[after - 1] = index + 1
-                return
-            _, done_ns, *_ = _RESULT.unpack_from(self._results, _result_offset(after - 1))
-            due_ns, think_ns = max(due_ns, done_ns + think_ns), 0
-        heapq.heappush(self._due, (due_ns, index))
-
-    def _further_of(self, index: int) -> list[int]:
-        low, high = np.searchsorted(self._further["index"], (index, index + 1))
-        after: list[int] = self._further["after"][low:high].tolist()
-        return after
+        """Let a request wait for its dependency; if that was issued, the due time is known."""
+        due_ns, _, _, think_ns, after, *_ = request
+        if self._results[_result_offset(after - 1) + _STATE] != COMPLETED:
+            self._next_waiting[index] = self._first_waiting[after - 1]
+            self._first_waiting[after - 1] = index + 1
+            return
+        _, done_ns, *_ = _RESULT.unpack_from(self._results, _result_offset(after - 1))
+        heapq.heappush(self._due, (max(due_ns, done_ns + think_ns), index))
 
     def _issue(self, now_ns: int, due_ns: int, index: int, request: _Request) -> None:
         deadline_ns, offset, length, _, _, _, operation, _ = request

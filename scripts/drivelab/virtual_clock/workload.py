@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_right
 from collections.abc import Callable, Generator
-from itertools import accumulate
 from math import inf
 from random import Random
 
 from drivelab.fio.early_end import OPERATIONS, Completion
 from drivelab.plan.cell import Cell
-from drivelab.plan.expressible import directions_of, refuse_inexpressible, workloads_of
+from drivelab.plan.expressible import directions_of, workloads_of
 from drivelab.plan.ranges import parts_of
-from drivelab.replay.streams import streams_of
 from drivelab.virtual.faults import Answering
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual_clock.access import Draw, combined, draw_of
@@ -72,10 +69,10 @@ def closed_loop(drive: Answering, cell: Cell, start_us: float, rng: Random) -> G
 
     Yields in order of completion. I/Os in flight at the end of the runtime complete and count, as in fio. The runtime
     ends when True is sent.
-    Raises UserError if the active range is too small for one block of each thread or sequential stream, or if fio
-    cannot express the cell.
+    Raises UserError if the active range is too small for one block of each thread, or if fio cannot express the
+    cell.
     """
-    draw = (_single_or_several if cell.streams is None else _composite)(cell, drive.model, rng)
+    draw = _single_or_several(cell, drive.model, rng)
     end_us = inf if cell.runtime_s is None else start_us + 1e6 * cell.runtime_s
     bytes_left = inf if cell.volume_bytes is None else max(cell.volume_bytes, 1)
     if bytes_left == end_us == inf:
@@ -129,24 +126,3 @@ def _single_or_several(cell: Cell, model: DriveModel, rng: Random) -> Draw:
     parts = parts_of(cell, model.capacity_bytes, model.logical_block_bytes)
     draws = [(draw_of(part, rng), part.cell.threads) for part in parts]
     return draws[0][0] if len(draws) == 1 else combined(draws, directions_of(cell) is None)
-
-
-def _composite(cell: Cell, model: DriveModel, rng: Random) -> Draw:
-    """Return the I/Os of several streams, which all threads share."""
-    refuse_inexpressible(cell)
-    streams = streams_of(cell, model.capacity_bytes, model.logical_block_bytes)
-    bounds = list(accumulate(stream.share for stream in streams))[:-1]
-    following = [0] * len(streams)
-    random = rng.random
-
-    def draw(thread: int) -> tuple[int, int, int]:
-        number = bisect_right(bounds, random())
-        stream = streams[number]
-        if stream.random:
-            index = int(random() * stream.blocks)
-        else:
-            index = following[number]
-            following[number] = (index + 1) % stream.blocks
-        return stream.reads, stream.start_bytes + index * stream.block_bytes, stream.block_bytes
-
-    return draw

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 from drivelab.campaign.budget import require_within
 from drivelab.campaign.outlook import outlook
@@ -13,7 +12,6 @@ from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
 from drivelab.core.units import some
 from drivelab.fio.job_run import fio_version
-from drivelab.plan.cell import COMPOSITE
 from drivelab.plan.hosts import host_of, is_here, still_elsewhere, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
@@ -34,19 +32,12 @@ def check_engines(plans: Iterable[Plan]) -> None:
     for file_system in dict.fromkeys(plan.file_system for plan in in_real_time):
         if file_system is not None:
             refuse_unready(file_system)
-    needy = next((plan for plan in in_real_time if any(_needs_native(step) for step in plan.subject["measure"])), None)
+    needy = next((plan for plan in in_real_time if any("replay" in step for step in plan.subject["measure"])), None)
     if needy is not None:
         from drivelab.replay import native  # imports pyarrow, which is slow; only replays need it
 
         if (reason := native.possible()) is not None:
             raise UserError(f"{needy.measurement} needs drivelab's native replay engine, but {reason}")
-
-
-def _needs_native(step: dict[str, Any]) -> bool:
-    ((kind, fields),) = step.items()
-    if kind == "replay":
-        return bool(fields["engine"] == "native" or fields["prefill"] != "none")
-    return bool(kind == "loop" and fields.get("streams", {}).get("kind") == COMPOSITE)
 
 
 _NAMED = 5

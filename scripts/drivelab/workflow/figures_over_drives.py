@@ -34,12 +34,10 @@ def kinds_over_drives(plans: Sequence[Plan], basis: str) -> tuple[str, ...]:
     """Return the kinds of OVER_DRIVES for the recordings of one measurement; `basis` is the drive to compare with.
 
     A figure over drives needs the data of all drives. Drives that were measured at the same time share a clock; other
-    drives are drawn from their own start. Of drives that replay different volumes of a trace, only those are compared
-    that replay the volume of the basis.
+    drives are drawn from their own start.
     """
-    plans = _comparable(plans, basis)
     subjects = {plan.drive for plan in plans}
-    together = any("simultaneous" in plan.subject and "volumes" not in plan.subject for plan in plans)
+    together = any("simultaneous" in plan.subject for plan in plans)
     kinds = {"head_to_head"} if together else set[str]()
     if len(subjects) > 1:
         common = set.intersection(*(figure_kinds(plan.subject) for plan in plans))
@@ -55,14 +53,6 @@ def kinds_over_drives(plans: Sequence[Plan], basis: str) -> tuple[str, ...]:
     if "head_to_head" in kinds:
         kinds.discard("drives_strip")
     return tuple(kind for kind in OVER_DRIVES if kind in kinds)
-
-
-def _comparable(plans: Sequence[Plan], basis: str) -> Sequence[Plan]:
-    """Return the plans that replay the same as the basis, if any replays one of several volumes."""
-    if not any("volumes" in plan.subject for plan in plans):
-        return plans
-    wanted = [plan.subject["traces"] for plan in plans if plan.drive == basis]
-    return [plan for plan in plans if plan.subject["traces"] in wanted]
 
 
 def tables_over_drives(kinds: Iterable[str]) -> list[str]:

@@ -16,7 +16,7 @@ from typing import BinaryIO
 
 from drivelab.native import built_engine_path
 from emulation import host, packages
-from emulation.kernel import NULL, STACKING, WANTED, Kernel
+from emulation.kernel import STACKING, WANTED, Kernel
 
 ROOT = Path(__file__).resolve().parents[3]
 GUEST = ROOT / "tests/emulated/guest"
@@ -117,7 +117,7 @@ def libraries(files: Iterable[Path], root: Path = Path("/")) -> set[Path]:
 def _add_modules(image: Image, kernel: Kernel) -> None:
     """Add modules in load order: those that /init loads, and folders with those that tests load."""
     base = dict(kernel.load_order(WANTED))
-    for folder, wanted in (("", ()), ("/stacking", STACKING), ("/null", NULL)):
+    for folder, wanted in (("", ()), ("/stacking", STACKING)):
         modules = [module for module in kernel.load_order(WANTED + wanted) if not folder or module[0] not in base]
         for number, (name, content) in enumerate(modules):
             image.file(f"/modules{folder}/{number:02d}-{name}.ko", content)

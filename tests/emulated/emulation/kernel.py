@@ -27,8 +27,6 @@ STACKING = (
 )  # fmt: skip
 """Modules for devices and file systems stacked on a drive; a test loads them with /guest/modules.sh. F2FS requests
 crc32 by name, not as a dependency."""
-NULL = ("null_blk",)
-"""Modules for a drive that completes at once; a test loads them with /guest/modules.sh."""
 _UNPACK = re.compile(
     r"boot/vmlinuz-|lib/modules/[^/]+/kernel/(arch/x86/crypto|block|crypto|lib|fs/(ext4|jbd2|mbcache|btrfs|xfs|f2fs|configfs)|"
     r"drivers/(ata|block|md|nvme|scsi|target|hwmon|virtio))"

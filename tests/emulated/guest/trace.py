@@ -93,7 +93,7 @@ def keep_pages(folder: Path) -> None:
 
     capturing.ring = Kept("ring")  # type: ignore[attr-defined]
     subprocess.run(["mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing"], check=False, capture_output=True)
-    backend = Ftrace({disk: folder / "trace"})
+    backend = Ftrace(disk, folder / "trace")
     backend.start()
     try:
         work(folder)

@@ -215,8 +215,8 @@ def test_a_tainted_value_names_the_reasons() -> None:
 
 
 def test_a_host_limited_value_is_a_doubt_beside_its_other_faults() -> None:
-    limit = "ceiling: the host gives at most 410,000 IOPS at this load, so the drive may be faster"
-    words = "host-limited (the host gives at most 410,000 IOPS at this load, so the drive may be faster)"
+    limit = "fio's threads used 97 % of a CPU each, so the drive may be faster"
+    words = f"host-limited ({limit})"
     basis = row("a", 100.0)
     assert doubts(basis, row("b", 200.0, verdict="host-limited", host_limit=limit)) == [f"b: {words}"]
     tainted = row("b", 200.0, verdict="tainted", taint_reason="load: others", host_limit=limit)

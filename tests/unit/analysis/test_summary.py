@@ -98,7 +98,7 @@ def test_a_loop_that_is_not_steady_marks_all_its_cells() -> None:
 
 
 def test_a_host_limited_cell_in_the_window_limits_the_value() -> None:
-    rows, limit = loop(SETTLED), "ceiling: the host gives at most 410 IOPS at this load, so the drive may be faster"
+    rows, limit = loop(SETTLED), "fio's threads used 97 % of a CPU each, so the drive may be faster"
     rows[0]["host_limit"] = limit
     assert value(summarise(rows))["host_limit"] is None  # before the window
     rows[4]["host_limit"] = limit

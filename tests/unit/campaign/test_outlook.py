@@ -190,21 +190,19 @@ def test_idle_takes_time_and_writes_nothing() -> None:
 
 
 def streams(**fields: Any) -> dict[str, Any]:
-    body = {"kind": "composite", "most": 9, "threads": [1], "queue_depth": [1], "runtime_s": 10.0}
+    body = {"kind": "individual", "most": 9, "threads": [1], "queue_depth": [1], "runtime_s": 10.0}
     return {"loop": {"streams": {**body, **fields}, "until": {"window": 5, "max_rounds": 25}}}
 
 
 def test_streams_are_estimated_without_their_trace() -> None:
-    composite = span(streams())
-    assert composite.least_s == pytest.approx(5 * 10.3)
-    assert composite.most_s == pytest.approx(25 * 10.3)
-    assert (composite.least_bytes, composite.most_bytes) == (0, pytest.approx(25 * 10 * MIB_S * 2**20))
+    """The trace has one stream at least, and nine at most."""
+    once = span(streams())
+    assert once.least_s == pytest.approx(5 * 10.3)
+    assert once.most_s == pytest.approx(9 * 25 * 10.3)
+    assert (once.least_bytes, once.most_bytes) == (0, pytest.approx(9 * 25 * 10 * MIB_S * 2**20))
     sweep = span(streams(threads=[4, 1], queue_depth=[8, 2, 1]))
-    assert sweep.most_s == pytest.approx(6 * composite.most_s)
-    assert sweep.least_s == pytest.approx(6 * composite.least_s)
-    each = span(streams(kind="individual"))
-    assert each.most_s == pytest.approx(9 * composite.most_s)
-    assert each.least_s == pytest.approx(composite.least_s)
+    assert sweep.most_s == pytest.approx(6 * once.most_s)
+    assert sweep.least_s == pytest.approx(6 * once.least_s)
 
 
 def test_phases_add_up(project: Path) -> None:
@@ -232,9 +230,9 @@ def test_steps_without_a_command_are_described(project: Path) -> None:
         "name: mine\nclock: virtual\ndrives: [op7-512e]\n"
         "traces: {a: {shipped: sqlite-inserts}, b: {shipped: boot-read}}\n"
         "measurements:\n  - {protocol: trace-consistency, scale: demo, traces: [b, a]}\n"
-        "  - {protocol: rwsw-sweep, scale: demo, trace: a}\n  - {protocol: trace-replay-asap, trace: b}\n"
+        "  - {protocol: rwsw-streams, scale: demo, trace: a}\n  - {protocol: trace-replay-asap, trace: b}\n"
     )
-    consistency, sweep, asap = (
+    consistency, streams_, asap = (
         list(fio_commands(planned.plan, "/dev/x", 64 << 20, 4096))
         for planned in Campaign.load("config/mine.yaml").plans
     )
@@ -245,8 +243,8 @@ def test_steps_without_a_command_are_described(project: Path) -> None:
         "the native engine, idle capped at 10 ms; cold runs: 0, passes: 1; phase degradation, 1",
     )
     assert consistency[-2] == ("idle", "no I/O for 8 s")
-    assert sweep[-1][0] == "round 1, streams of a"
-    assert sweep[-1][1].endswith("at T4Q8, T4Q1, T1Q8, T1Q1")
+    assert streams_[-1][0] == "round 1, streams of a"
+    assert streams_[-1][1].endswith("at T2Q8")
     assert "depth; cold runs: 1, warm runs: 3 to 7" in asap[-1][1]
 
 

@@ -214,7 +214,7 @@ def test_a_plan_without_traces_has_no_such_key(project: Path) -> None:
         ("{protocol: trace-set, traces: []}", "is empty; give at least one entry"),
         ("{protocol: trace-set}", "add a 'trace'"),
         ("{protocol: trace-consistency}", "add a 'trace'"),
-        ("{protocol: rwsw-composite}", "takes one trace, but 0 are named"),
+        ("{protocol: rwsw-streams}", "takes one trace, but 0 are named"),
         ("{protocol: rwsw-streams, traces: [a, b]}", "takes one trace, but 2 are named"),
         ("{protocol: pts-iops, scale: demo, traces: [a]}", "uses no trace; remove its 'trace'"),
     ],
@@ -226,12 +226,12 @@ def test_traces_that_do_not_fit_the_protocol_are_refused(project: Path, measurem
 
 def test_the_workflow_knows_which_measurements_need_traces(project: Path) -> None:
     campaign = study(
-        "{protocol: pts-iops, scale: demo}, {protocol: rwsw-sweep, trace: a}, {protocol: trace-set, traces: [c, a]}"
+        "{protocol: pts-iops, scale: demo}, {protocol: rwsw-streams, trace: a}, {protocol: trace-set, traces: [c, a]}"
     )
     layout = Layout(campaign)
     pattern = re.compile(layout.traced_measurements())
     names = [planned.plan.measurement for planned in campaign.plans]
-    assert [name for name in names if pattern.fullmatch(name)] == ["rwsw-sweep", "trace-set"]
+    assert [name for name in names if pattern.fullmatch(name)] == ["rwsw-streams", "trace-set"]
     assert Layout(study("{protocol: pts-iops, scale: demo}")).traced_measurements() == "(?!)"
     sweep, set_ = (SimpleNamespace(**dict(zip(("drive", "measurement", "key"), planned.plan.recording.split("/"),
                                               strict=True))) for planned in campaign.plans[1:])  # fmt: skip
@@ -241,7 +241,7 @@ def test_the_workflow_knows_which_measurements_need_traces(project: Path) -> Non
 
 def test_plans_without_a_replay_do_not_import_pyarrow(project: Path) -> None:
     """Every job of a study makes its plan, and importing pyarrow would take longer than all the rest."""
-    study("{protocol: pts-iops, scale: demo}, {protocol: rwsw-sweep, trace: a}")
+    study("{protocol: pts-iops, scale: demo}, {protocol: rwsw-streams, trace: a}")
     statements = "from drivelab.campaign.planning import Campaign", "Campaign.load('config/mine.yaml')"
     assert "pyarrow" not in modules_after(*statements)
 

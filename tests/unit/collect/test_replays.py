@@ -29,7 +29,7 @@ def read(recording: Path, *lines: dict[str, object]) -> dict[str, pd.DataFrame]:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"asap": True}, {"partial": True, "lost": 2}, {"kernel": False}, {"phases": (("steady", 2),)},
+    [{}, {"asap": True}, {"partial": True, "lost": 2}, {"phases": (("steady", 2),)},
      {"traces": ("a", "b"), "runs": 1}],
     ids=str,
 )  # fmt: skip
@@ -61,7 +61,7 @@ def test_counts_match_the_requests(tmp_path: Path) -> None:
         assert row[f"planned_{column}"] == (frame["operation"] == operation).sum()
     good = issued[(issued["operation"] == "write") & (issued["error"] == 0)]
     assert row["write_bytes"] == good["length_bytes"].sum()
-    assert (row["state"], row["partial"], row["trace_marks"], row["dropped"]) == ("interrupted", True, "lossy", "")
+    assert (row["state"], row["partial"], row["trace_marks"]) == ("interrupted", True, "lossy")
     assert row["marks"][0] == "lossy: the trace lacks 4 events"
     operations = tables["replay_operations"]
     assert operations["issued_requests"].sum() == 490
@@ -73,34 +73,6 @@ def test_counts_match_the_requests(tmp_path: Path) -> None:
     (replay_pass,) = tables["replay_passes"].to_dict("records")
     assert replay_pass["partial"]
     assert pd.isna(replay_pass["score"])  # the rest of the pass is a different workload
-
-
-def test_operations_dropped_by_a_finished_engine_are_named(tmp_path: Path) -> None:
-    body = replay_frames.cell(tmp_path / "a", replay_frames.outcome(300), choice=CHOICE)
-    body["issued"]["flush"]["requests"] -= 7
-    (tmp_path / "a/report.json").write_text(json.dumps(body))
-    assert read(tmp_path, line())["replays"]["dropped"].tolist() == ["7 of operation flush"]
-    body |= {"state": "failed", "partial": True}
-    (tmp_path / "a/report.json").write_text(json.dumps(body))
-    assert read(tmp_path, line())["replays"]["dropped"].tolist() == [""]
-
-
-def test_wrong_data_taints_a_replay_that_still_counts(tmp_path: Path) -> None:
-    replay_frames.cell(
-        tmp_path / "a", replay_frames.outcome(300), choice=CHOICE, data_check=replay_frames.data_check(1)
-    )
-    replay_frames.cell(tmp_path / "b", replay_frames.outcome(300), choice=CHOICE, data_check=replay_frames.data_check())
-    report = json.loads((tmp_path / "b/report.json").read_text())
-    wrong, right = read(tmp_path, line(), line("b", repeat=2))["replays"].to_dict("records")
-    assert (wrong["tainted"], wrong["counted"], right["tainted"], right["counted"]) == (True, True, False, True)
-    assert wrong["taint_reason"] == "wrong data: 1 block was not as last written"
-    assert wrong["marks"][0] == ("data wrong: 1 block is not as last written; lost: block at 4096 B, read at 1.5 s")
-    assert (wrong["verified_blocks"], wrong["wrong_blocks"], right["wrong_blocks"]) == (100, 1, 0)
-    del report["data_check"]  # as in recordings of earlier versions
-    (tmp_path / "b/report.json").write_text(json.dumps(report))
-    (old,) = read(tmp_path, line("b"))["replays"].to_dict("records")
-    assert pd.isna(old["verified_blocks"])
-    assert pd.isna(old["wrong_data"])
 
 
 def test_timing_is_a_mode_and_a_description(tmp_path: Path) -> None:

@@ -330,3 +330,8 @@ def test_zones_that_the_host_must_manage_are_refused(machine: Machine, zoned: st
         return
     with pytest.raises(UserError, match=r"^here is host-managed zoned storage"):
         guard.refuse_zones("here", "sda", machine.sys)
+
+
+def test_an_unknown_drive_is_refused() -> None:
+    with pytest.raises(UserError, match="there is no block device nosuch; run lsblk"):
+        identity.attached_name("/dev/nosuch")

@@ -250,14 +250,14 @@ def test_figures_of_a_loop_say_why_what_they_show_is_tainted(made: ModuleType, n
 
 @pytest.mark.parametrize("name", ["convergence", "window"])
 def test_figures_of_a_loop_say_that_the_host_is_the_limit(made: ModuleType, name: str) -> None:
-    cells = made.cells(7).assign(host_limit=None, host_limited=None)
+    cells = made.cells(7).assign(host_limit=None)
     tables = {"cells": cells, "steady_state": made.steady_state(start=3)}
     assert not _notes(render(name, tables, "op7"))
     rows = cells[(cells["block_size_bytes"] == 4096) & (cells["read_share_pct"] == 0) & (cells["round"] == 5)]
-    limit = "ceiling: the host gives at most 410 IOPS at this load, so the drive may be faster"
-    cells.loc[rows.index, ["host_limited", "host_limit"]] = [True, limit]
+    limit = "fio's threads used 97 % of a CPU each, so the drive may be faster"
+    cells.loc[rows.index, "host_limit"] = limit
     figure = render(name, tables, "op7")
-    assert _notes(figure) == [f"host-limited: {limit.removeprefix('ceiling: ')}"]
+    assert _notes(figure) == [f"host-limited: {limit}"]
     marked = [line for axes in figure.axes for line in axes.lines if line.get_gid() == "host-limited"]
     assert bool(marked) == (name == "convergence")
 

@@ -106,12 +106,6 @@ def test_a_volume_holds_the_largest_block() -> None:
     assert int(options(small)["io_size"]) == MIB
 
 
-def test_a_composite_is_not_for_fio() -> None:
-    stream = {"operation": "read", "block_size_bytes": 4096, "pattern": "random", "share": 1.0}
-    with pytest.raises(ValueError, match="fio cannot run composite T1Q1"):
-        options(Cell("composite", 100, 4096, threads=1, queue_depth=1, runtime_s=1.0, streams=(stream,)))
-
-
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 def test_fio_draws_every_size_of_a_range_equally_often(tmp_path: Path) -> None:
     """About 800 writes: sizes and offsets are multiples of 4 KiB up to 1 MiB, half of them below the middle."""

@@ -17,7 +17,7 @@ import pytest
 
 from drivelab.core.errors import CellFailed
 from drivelab.fio.document import documents, from_document
-from drivelab.fio.result import check, complete_slices, read_replay, read_result, read_slices
+from drivelab.fio.result import check, complete_slices, read_result, read_slices
 from drivelab.fio.series import slices
 from drivelab.plan.cell import Cell
 
@@ -75,10 +75,6 @@ def test_fio_stamps_the_end_so_the_start_is_earlier() -> None:
     printed = datetime.fromtimestamp(raw["timestamp_ms"] / 1000, UTC)
     result = read_result(DATA / "mix", MIX)
     assert (printed - result.started).total_seconds() == pytest.approx(result.runtime_s)
-
-
-def test_a_replay_is_judged_without_a_cell() -> None:
-    assert read_replay(DATA / "mix").ios == read_result(DATA / "mix", MIX).ios
 
 
 def test_slices_are_differences_and_add_up_to_the_run() -> None:

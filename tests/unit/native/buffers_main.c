@@ -26,7 +26,7 @@ int main(void)
     struct schedule schedule = {.header.block_bytes = 512, .longest[READ] = 1 << 20, .operations[READ] = 1};
     struct buffers buffers;
     struct refusal refusal;
-    if (!buffers_make(&buffers, &schedule, 1, 0, false, &refusal))
+    if (!buffers_make(&buffers, &schedule, 1, &refusal))
         fail(refusal.message);
     const unsigned char *begin = buffers_to_register(&buffers, READ_BUFFER).iov_base;
 

@@ -24,7 +24,6 @@ from replay_files import (
     direct_read,
     engines_of,
     identity,
-    make_further,
     make_records,
     start,
     write_schedule,
@@ -46,7 +45,6 @@ from drivelab.replay.engine_records import (
     open_results,
 )
 from drivelab.replay.native import EngineOptions
-from drivelab.replay.verify import written_data
 
 MIB = 1 << 20
 MS = 1_000_000
@@ -122,21 +120,17 @@ def test_no_two_written_blocks_are_equal(engine: Engine, block_bytes: int) -> No
     assert len(zlib.compress(content, 1)) > 0.99 * len(content)
 
 
-def test_a_seed_repeats_exact_data_with_any_number_of_threads(engine: Engine) -> None:
+def test_a_seed_repeats_the_keys_of_blocks_with_any_number_of_threads(engine: Engine) -> None:
     """More data in flight than the buffers hold, in several blocks a request."""
     records = make_records({"operation": "write", "offset_bytes": i * 2 * BLOCK, "length_bytes": 2 * BLOCK}
                            for i in range(1024))  # fmt: skip
-    long = make_records({"operation": "write", "offset_bytes": 0, "length_bytes": 4 * MIB, "after": 1024} for _ in "1")
-    contents = []
+    keys = []
     for seed, threads in ((7, 1), (7, 3), (8, 1)):
-        engine.run(records, EngineOptions(watchdog_s=60, seed=seed, exact_data=True, threads=threads))
-        contents.append(direct_read(engine.target))
-        expected = written_data.blocks(seed, BLOCK, np.repeat(np.arange(1024), 2), np.tile([0, 1], 1024))
-        assert contents[-1] == expected.tobytes()
-    assert contents[0] == contents[1] != contents[2]
-    engine.run(np.concatenate([records, long]), EngineOptions(watchdog_s=60, seed=7, exact_data=True))
-    expected = written_data.blocks(7, BLOCK, np.full(1024, 1024), np.arange(1024))
-    assert direct_read(engine.target, 0, 4 * MIB) == expected.tobytes()
+        engine.run(records, EngineOptions(watchdog_s=60, seed=seed, threads=threads))
+        keys.append(np.frombuffer(direct_read(engine.target), np.uint64)[:: BLOCK // 8])
+    assert len(np.unique(keys[0])) == 2048
+    assert (keys[0] == keys[1]).all()
+    assert not np.isin(keys[0], keys[2]).any()
 
 
 def test_the_longest_transfer(engine: Engine) -> None:
@@ -159,24 +153,22 @@ def stalled_ns(process: subprocess.Popen[str]) -> int:
         return 0
 
 
-def check_rules(
-    engine: Engine, records: Records, options: EngineOptions = QUICK, further: Records | None = None
-) -> None:
+def check_rules(engine: Engine, records: Records, options: EngineOptions = QUICK) -> None:
     """Run and check the results against the rules, with tolerance for the time that the engine waited for a CPU.
 
     The kernel counts it for the first thread. Retry, because other stalls cannot be counted, such as those of a virtual
     machine.
     """
     for _ in range(MOST_TRIES):
-        process = engine.start(records, options, further=further)
+        process = engine.start(records, options)
         tolerance_ns = (TOLERANCE_NS + stalled_ns(process)) * options.threads
         ran = engine.ended(process)
         assert ran.report["state"] == "finished"
         assert (ran.results["state"] == COMPLETED).all()
         assert ran.report["most_in_flight"] == ran.results["in_flight"].max(initial=0)
         rules = Rules(options.depth_limit, threads=options.threads)
-        assert violations(ran.schedule, ran.results, replace(rules, tolerance_ns=1 << 62), ran.further) == []
-        errors = violations(ran.schedule, ran.results, replace(rules, tolerance_ns=tolerance_ns), ran.further)
+        assert violations(ran.schedule, ran.results, replace(rules, tolerance_ns=1 << 62)) == []
+        errors = violations(ran.schedule, ran.results, replace(rules, tolerance_ns=tolerance_ns))
         if not errors:
             return
     raise AssertionError("\n".join(errors))
@@ -208,15 +200,9 @@ def schedules(draw: st.DrawFn) -> Records:
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )  # fmt: skip
-@given(schedules(), st.sampled_from([1, 2, 32]), st.sampled_from([1, 2, 3]), st.data())
-def test_a_replay_follows_the_rules_of_a_schedule(
-    engine: Engine, records: Records, depth: int, threads: int, data: st.DataObject
-) -> None:
-    dependent = np.flatnonzero(records["after"])
-    waits = [(int(later), data.draw(st.integers(0, int(later) - 1)))
-             for later in np.repeat(dependent, 3) if data.draw(st.booleans())]  # fmt: skip
-    further = make_further(records, waits) if waits else None
-    check_rules(engine, records, EngineOptions(watchdog_s=60, depth_limit=depth, threads=threads), further)
+@given(schedules(), st.sampled_from([1, 2, 32]), st.sampled_from([1, 2, 3]))
+def test_a_replay_follows_the_rules_of_a_schedule(engine: Engine, records: Records, depth: int, threads: int) -> None:
+    check_rules(engine, records, EngineOptions(watchdog_s=60, depth_limit=depth, threads=threads))
 
 
 def test_chains_as_soon_as_possible(engine: Engine) -> None:
@@ -655,24 +641,3 @@ def test_a_stopped_engine_is_ended(engine: Engine, tmp_path: Path, monkeypatch: 
     native.run_engine(engine.target, identity(engine.target), schedule, tmp_path, options, on_tick=stop)
     assert native.engine_report(tmp_path)["state"] == "running"
     assert not engines_of(schedule)
-
-
-def test_an_engine_begins_at_the_common_start(engine: Engine) -> None:
-    """The requests are due 0, 1, … ms after the start, which is later than the engine is ready."""
-    records = make_records({"operation": "write", "deadline_ns": i * MS, "offset_bytes": i * BLOCK} for i in range(20))
-    for lead_s in (1, 4, 16, 64):  # a busy host makes the engine ready later
-        start_ns = time.monotonic_ns() + lead_s * 10**9
-        ran = engine.run(records, replace(QUICK, start_ns=start_ns))
-        if ran.report["start_monotonic_ns"] == start_ns:
-            break
-    assert ran.report["start_monotonic_ns"] == start_ns
-    assert ran.report["state"] == "finished"
-    assert (ran.results["issue_ns"] >= records["deadline_ns"]).all()
-    assert time.monotonic_ns() > start_ns + 19 * MS
-
-
-def test_an_engine_that_misses_the_common_start_is_refused(engine: Engine, tmp_path: Path) -> None:
-    schedule = write_schedule(tmp_path / "s.schedule", write(), 8 * MIB)
-    late = replace(QUICK, start_ns=time.monotonic_ns())
-    with pytest.raises(CellFailed, match=r"ready \d+ ms after the common start of all drives"):
-        native.run_engine(engine.target, identity(engine.target), schedule, tmp_path, late)

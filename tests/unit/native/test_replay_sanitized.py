@@ -9,17 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from replay_files import BLOCK, Engine, direct_io_trouble, make_further, make_records, write_schedule
+from replay_files import BLOCK, Engine, direct_io_trouble, make_records, write_schedule
 
 from drivelab.native import ENGINE_COMPILER, ENGINE_LIBRARIES, ENGINE_SOURCES
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay import native
 from drivelab.replay.engine_records import (
-    FURTHER_DEPENDENCY,
-    MOST_TARGETS,
     SCHEDULE_HEADER,
     SCHEDULE_RECORD,
-    TARGET_SHIFT,
     Records,
     checksum,
 )
@@ -48,7 +45,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
-def plausible(dice: random.Random, count: int, targets: int = 1) -> Records:
+def plausible(dice: random.Random, count: int) -> Records:
     rows, deadline_ns = [], 0
     for index in range(count):
         deadline_ns += dice.randint(0, 1000)
@@ -57,16 +54,9 @@ def plausible(dice: random.Random, count: int, targets: int = 1) -> Records:
             "deadline_ns": deadline_ns, "think_ns": dice.randint(0, 1000), "depth": dice.randint(0, 40),
             "after": dice.randint(0, index), "offset_bytes": dice.randint(0, 200) * BLOCK,
             "length_bytes": 0 if operation == "flush" else dice.randint(1, 8) * BLOCK,
-            "flags": (dice.randint(0, 1) if operation == "write" else 0) + (dice.randrange(targets) << TARGET_SHIFT),
+            "flags": dice.randint(0, 1) if operation == "write" else 0,
         })  # fmt: skip
     return make_records(rows)
-
-
-def plausible_further(dice: random.Random, records: Records) -> Records | None:
-    """Return further dependencies of a third of the records that have a first one."""
-    waiting = [int(index) for index in np.flatnonzero(records["after"]) if dice.random() < 0.3]
-    waits = [(index, dice.randrange(index)) for index in waiting for _ in range(dice.randint(1, 3))]
-    return make_further(records, waits) if waits else None
 
 
 def mutated(dice: random.Random, whole: bytes) -> bytes:
@@ -110,25 +100,17 @@ def valid(data: bytes) -> bool:
     if (
         header["magic"] != b"DLSCHED1"
         or (header["header_bytes"], header["record_bytes"]) != (SCHEDULE_HEADER.itemsize, SCHEDULE_RECORD.itemsize)
-        or (end := int(header["count"]) * SCHEDULE_RECORD.itemsize)
-        + (further_bytes := int(header["further"]) * FURTHER_DEPENDENCY.itemsize)
-        != len(content)
-        or header["targets"] > MOST_TARGETS
+        or int(header["count"]) * SCHEDULE_RECORD.itemsize != len(content)
         or not (512 <= block <= 1 << 20 and block.bit_count() == 1 and longest <= 64 << 20)
     ):
         return False
-    rows, further = (
-        np.frombuffer(part, layout)
-        for part, layout in ((content[:end], SCHEDULE_RECORD), (content[end : end + further_bytes], FURTHER_DEPENDENCY))
-    )
+    rows = np.frombuffer(content, SCHEDULE_RECORD)
     before = 0
     for index, row in enumerate(rows):
         deadline, offset, length, think, after, _, operation, flags = row.tolist()
         if (
             operation > 4
-            or flags % (1 << TARGET_SHIFT) not in ((0, 1, 2, 3) if operation == 1 else (0, 2))
-            or flags >> TARGET_SHIFT >= max(int(header["targets"]), 1)
-            or (flags & 2 and not after)
+            or flags not in ((0, 1) if operation == 1 else (0,))
             or deadline < before
             or max(deadline, think) > 2**60
             or after > index
@@ -140,14 +122,7 @@ def valid(data: bytes) -> bool:
         ):
             return False
         before = deadline
-    waiting = further["index"].tolist()
-    if (
-        waiting != sorted(waiting)
-        or any(not 0 < after <= index for index, after in further.tolist())
-        or set(waiting) != set(np.flatnonzero(rows["flags"] & 2).tolist())
-    ):
-        return False
-    return int(header["checksum"]) == checksum(further, 0, checksum(rows), behind=len(rows))
+    return int(header["checksum"]) == checksum(rows)
 
 
 def verdicts(reader: Path, paths: Sequence[Path]) -> list[str]:
@@ -160,10 +135,8 @@ def test_the_reader_accepts_only_valid_schedules(reader: Path, tmp_path: Path) -
     paths, expected = [], []
     for seed in range(FILES):
         dice = random.Random(seed)
-        targets = dice.choice([1, 1, 3])
-        records = plausible(dice, dice.choice([0, 1, 3, 30]), targets)
-        further = plausible_further(dice, records)
-        whole = write_schedule(tmp_path / "whole", records, TARGET_BYTES, further=further, targets=targets)
+        records = plausible(dice, dice.choice([0, 1, 3, 30]))
+        whole = write_schedule(tmp_path / "whole", records, TARGET_BYTES)
         data = mutated(dice, whole.read_bytes())
         paths.append(tmp_path / f"{seed}.schedule")
         paths[-1].write_bytes(data)
@@ -194,18 +167,15 @@ def test_a_whole_replay(tmp_path: Path, sanitizers: str, threads: int, depth: in
     """Replay all operations, dependencies and more requests in flight than the buffers hold, on a file."""
     if (reason := native.possible() or direct_io_trouble(tmp_path)) is not None:
         pytest.skip(reason)
-    target, others = tmp_path / "target", [tmp_path / "second", tmp_path / "third"]
-    for path in (target, *others):
-        path.write_bytes(bytes(64 << 20))
+    target = tmp_path / "target"
+    target.write_bytes(bytes(64 << 20))
     program = build(tmp_path / "engine", *ENGINE_SOURCES.glob("*.c"), sanitizers=sanitizers)
     dice = random.Random(1)
-    records = plausible(dice, 3000, 1 + len(others))
-    further = plausible_further(dice, records)
+    records = plausible(dice, 3000)
     long = make_records({"operation": "write", "deadline_ns": 4_000_000, "length_bytes": 6 << 20} for _ in range(12))
-    ran = Engine(tmp_path, target, program, others).run(
+    ran = Engine(tmp_path, target, program).run(
         np.concatenate([records, long]),
         EngineOptions(watchdog_s=600, threads=threads, depth_limit=depth),
-        further=further,
     )
     assert (ran.status, ran.words, ran.report["state"]) == (0, "", "finished")
     assert ran.report["completed"] == 3012

@@ -9,11 +9,6 @@ import pytest
 from drivelab.plan.cell import Cell
 
 PLAIN = Cell("random", 65, 4096, threads=4, queue_depth=32)
-STREAMS = (
-    {"operation": "read", "block_size_bytes": 4096, "pattern": "random", "share": 0.75},
-    {"operation": "write", "block_size_bytes": 65536, "pattern": "sequential", "share": 0.25},
-)
-COMPOSITE = Cell("composite", 75, 19456, threads=2, queue_depth=16, streams=STREAMS)
 RANGE = Cell("random", 0, 4096, threads=1, queue_depth=1, block_size_max_bytes=1 << 20)
 
 
@@ -22,7 +17,6 @@ RANGE = Cell("random", 0, 4096, threads=1, queue_depth=1, block_size_max_bytes=1
     [
         (PLAIN, "RND 4KiB 65/35 T4Q32"),
         (RANGE, "RND 4KiB-1024KiB 0/100 T1Q1"),
-        (COMPOSITE, "composite T2Q16"),
         (Cell("sequential", 100, 131072, threads=1, queue_depth=1), "SEQ 128KiB 100/0 T1Q1"),
     ],
 )
@@ -30,7 +24,7 @@ def test_labels(cell: Cell, label: str) -> None:
     assert cell.label == label
 
 
-@pytest.mark.parametrize("cell", [PLAIN, RANGE, COMPOSITE])
+@pytest.mark.parametrize("cell", [PLAIN, RANGE])
 def test_a_cell_is_restored_from_a_journal(cell: Cell) -> None:
     assert Cell(**json.loads(json.dumps(cell.to_mapping()))) == cell
 
@@ -42,4 +36,4 @@ def test_unset_fields_are_not_in_a_plan() -> None:
 
 
 def test_the_largest_block() -> None:
-    assert [cell.largest_block_bytes for cell in (PLAIN, RANGE, COMPOSITE)] == [4096, 1 << 20, 65536]
+    assert [cell.largest_block_bytes for cell in (PLAIN, RANGE)] == [4096, 1 << 20]

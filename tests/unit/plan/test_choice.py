@@ -14,8 +14,8 @@ CHOICES = {
     "original": ReplayChoice(),
     "scaled by 0.5": ReplayChoice(TimingChoice("scaled", factor=0.5)),
     "as soon as possible at the trace's depth": ReplayChoice(TimingChoice("asap")),
-    "as soon as possible at depth 32, in order of CPU, overlapping requests in order": ReplayChoice(
-        TimingChoice("asap", depth=32), dependencies="cpu", conflicts="ordered"
+    "as soon as possible at depth 32, in order of the trace": ReplayChoice(
+        TimingChoice("asap", depth=32), dependencies="trace"
     ),
     "idle capped at 100 ms, in order of process": ReplayChoice(
         TimingChoice("idle-capped", idle_cap_s=0.1), MappingChoice("compact", 4096, 1 << 20, 0), "process"
@@ -63,7 +63,6 @@ def test_defaults_are_not_stored() -> None:
         ({"mapping": {"gap_bytes": 0}}, "'auto' does not use gap_bytes"),
         ({"mapping": {"ratio": 2}}, "replay mapping: key 'ratio' is unknown; the keys are method"),
         ({"dependencies": "thread"}, "replay dependencies 'thread' is unknown"),
-        ({"conflicts": "never"}, "replay conflicts 'never' is unknown"),
         ({"speed": 2}, "key 'speed' is unknown"),
     ],
 )

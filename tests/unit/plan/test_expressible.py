@@ -67,7 +67,6 @@ def sizes(*entries: tuple[int, float]) -> tuple[dict[str, Any], ...]:
         ({"operation": "trim", "read_share": 50}, "do not read"),
         ({"beside": {**READS, "pattern": "sequential"}, "segments": 2}, "make all workloads random"),
         ({"beside": {**READS, "pattern": "sequential"}, "alignment_bytes": 8192}, "are adjacent"),
-        ({"pattern": "composite", "streams": ({"x": 1},), "entropy": 0.5}, "each stream of a composite"),
     ],
 )  # fmt: skip
 def test_refused_with_a_reason_and_a_remedy(changes: dict[str, Any], reason: str) -> None:
@@ -86,7 +85,6 @@ def test_refused_with_a_reason_and_a_remedy(changes: dict[str, Any], reason: str
         ({"zipf": 1.2, "pattern": "sequential"}, ("zipf",)),
         ({"entropy": 0.455}, ("entropy",)),
         ({"beside": {**READS, "pattern": "sequential"}, "alignment_bytes": 8192}, ("alignment_bytes",)),
-        ({"pattern": "composite", "streams": ({"x": 1},), "entropy": 0.5}, ()),
     ],
 )  # fmt: skip
 def test_the_field_at_fault_is_named(changes: dict[str, Any], keys: tuple[str | int, ...]) -> None:

@@ -73,11 +73,6 @@ def test_a_fill_below_the_logical_block_is_refused(several: bool) -> None:
     refuse_unfit(plan({}, [large, large] if several else large), GIB, 4096)
 
 
-def test_stream_sizes_are_not_checked() -> None:
-    streams = [{"operation": "write", "block_size_bytes": 512, "pattern": "random", "share": 1.0}]
-    refuse_unfit(plan({"pattern": "composite", "block_size_bytes": 700, "streams": streams}), GIB, 4096)
-
-
 def test_a_range_larger_than_the_drive_is_refused() -> None:
     with pytest.raises(UserError, match="range of 2GiB is larger than the drive of 1GiB"):
         refuse_unfit(plan({"range_bytes": 2 * GIB}), GIB, 4096)

@@ -10,7 +10,7 @@ import yaml
 
 from drivelab.core.errors import UserError
 from drivelab.plan.grammar import load, resolve
-from drivelab.plan.replay_choice import CONFLICTS, DEPENDENCIES, METHODS, MOST_IN_FLIGHT, TIMINGS, ReplayChoice
+from drivelab.plan.replay_choice import DEPENDENCIES, METHODS, MOST_IN_FLIGHT, TIMINGS, ReplayChoice
 
 RULE = {"relative_standard_error": {"threshold": "5%", "metric": "access_time_us"}}
 
@@ -62,26 +62,17 @@ def test_timings(tmp_path: Path, timing: Any, words: str) -> None:
 
 def test_every_other_option_is_resolved(tmp_path: Path) -> None:
     fields: dict[str, Any] = {
-        "engine": "native",
         "prefill": "footprint",
         "on_error": "go-on",
         "depth_limit": 64,
         "issued": ["nvme", "polled"],
         "cold_runs": 0,
     }
-    step = replay(
-        tmp_path, **fields, mapping="compact", dependencies="process", conflicts="ordered", until={"passes": 3}
-    )
+    step = replay(tmp_path, **fields, mapping="compact", dependencies="trace", until={"passes": 3})
     assert {key: step[key] for key in fields} == fields
     assert step["until"] == {"passes": 3}
     choice = ReplayChoice.from_mapping(step["choice"])
-    assert (choice.mapping.method, choice.dependencies, choice.conflicts) == ("compact", "process", "ordered")
-
-
-def test_verification_is_in_the_plan_only_if_it_is_wanted(tmp_path: Path) -> None:
-    assert replay(tmp_path, verify=True)["verify"] is True
-    assert replay(tmp_path, verify=False) == replay(tmp_path)
-    assert "verify" not in replay(tmp_path)
+    assert (choice.mapping.method, choice.dependencies) == ("compact", "trace")
 
 
 def test_the_schema_lists_the_choices_of_the_replay() -> None:
@@ -92,7 +83,6 @@ def test_the_schema_lists_the_choices_of_the_replay() -> None:
     of = defs["replay"]["properties"]
     assert sorted(of["mapping"]["enum"]) == sorted(METHODS)
     assert sorted(of["dependencies"]["enum"]) == sorted(DEPENDENCIES)
-    assert sorted(of["conflicts"]["enum"]) == sorted(CONFLICTS)
     timing = defs["timing"]
     assert {*timing["then"]["enum"], *timing["else"]["then"]["properties"]} == set(TIMINGS)
     assert of["depth_limit"]["maximum"] == timing["else"]["then"]["properties"]["asap"]["maximum"] == MOST_IN_FLIGHT
@@ -119,24 +109,17 @@ def test_a_study_may_choose_another_timing_and_rule(tmp_path: Path) -> None:
         ({"timing": {"idle-capped": "0s"}}, "0s"),
         ({"timing": {"idel-capped": "1s"}}, "unknown key 'idel-capped'; did you mean 'idle-capped'"),
         ({"timing": 3}, "is not of type"),
-        ({"dependencies": "thread"}, "dependencies"),
+        ({"dependencies": "process"}, "dependencies"),
         ({"mapping": "fold"}, "mapping"),
-        ({"engine": "btreplay"}, "engine"),
         ({"prefill": True}, "prefill"),
         ({"on_error": "retry"}, "on_error"),
         ({"depth_limit": 0}, "depth_limit"),
         ({"issued": ["quickly"]}, "issued"),
         ({"issued": []}, "issued"),
-        ({"engine": "fio", "issued": ["polled"]}, "fio's replay does not support another way to issue"),
-        ({"engine": "fio", "verify": True}, "fio's replay does not support verification"),
-        ({"verify": "always"}, "verify"),
         ({"until": {"passes": 0}}, r"until\.passes"),
         ({"until": {}}, "is empty; give at least one key"),
         ({"until": {**RULE, "passes": 3}}, "more than 1 keys"),
         ({"until": {"relative_standard_error": {"threshold": "5%", "metric": "mean_latency_us"}}}, "access_time_us"),
-        ({"engine": "fio", "conflicts": "ordered"}, "fio's replay does not support order of conflicts"),
-        ({"engine": "fio", "dependencies": "cpu"}, "fio's replay does not support dependencies"),
-        ({"engine": "fio", "on_error": "go-on"}, "fio's replay does not support continuing after an error"),
     ],
 )
 def test_mistakes_are_reported_with_their_place(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:

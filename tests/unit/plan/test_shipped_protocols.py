@@ -16,8 +16,7 @@ from drivelab.plan.yaml_file import load_yaml
 PROTOCOLS = ROOT / "config/protocols"
 ALL = sorted(path.stem for path in PROTOCOLS.glob("*.yaml"))
 OF_TRACES = [
-    "rwsw-composite", "rwsw-replay", "rwsw-streams", "rwsw-sweep",
-    "trace-consistency", "trace-replay", "trace-replay-asap", "trace-set",
+    "rwsw-replay", "rwsw-streams", "trace-consistency", "trace-replay", "trace-replay-asap", "trace-set",
 ]  # fmt: skip
 
 
@@ -100,14 +99,10 @@ def test_consistency_is_shortened_in_every_phase() -> None:
     assert sum(fields.get("time_s", fields.get("until", {}).get("time_s", 0)) for _, fields in resolved_steps) < 25
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "combinations"),
-    [("rwsw-composite", "composite", 1), ("rwsw-streams", "individual", 1), ("rwsw-sweep", "composite", 49)],
-)
-def test_streams_run_to_steady_state(name: str, kind: str, combinations: int) -> None:
-    ((_, fields),) = steps(name)
+def test_streams_run_to_steady_state() -> None:
+    ((_, fields),) = steps("rwsw-streams")
     streams = fields["streams"]
-    assert (streams["kind"], streams["most"]) == (kind, 9)
-    assert len(streams["threads"]) * len(streams["queue_depth"]) == combinations
+    assert (streams["kind"], streams["most"]) == ("individual", 9)
+    assert len(streams["threads"]) * len(streams["queue_depth"]) == 1
     assert (fields["until"]["window"], fields["until"]["max_rounds"]) == (5, 25)
     assert all(variable["streams"] == "all" and variable["metric"] == "iops" for variable in fields["until"]["track"])

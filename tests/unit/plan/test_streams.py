@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +20,12 @@ from drivelab.run.history import tracked
 from drivelab.run.schedules import cells_of_trace, most_frequent
 
 STEADY = {"window": 5, "max_rounds": 25, "data_excursion": "20%", "slope_excursion": "10%"}
-PLAN = {"kind": "composite", "most": 9, "threads": [2], "queue_depth": [16], "runtime_s": 60.0, "range_share": 0.5}
+PLAN = {"kind": "individual", "most": 9, "threads": [2], "queue_depth": [16], "runtime_s": 60.0, "range_share": 0.5}
 
 
 def loop(folder: Path, change: Callable[[dict[str, Any]], object] = lambda loop: None) -> dict[str, Any]:
     fields: dict[str, Any] = {
-        "cells": {"streams": "composite", "most": 9},
+        "cells": {"streams": "individual", "most": 9},
         "runtime": "60s",
         "until": {"steady_state": {**STEADY, "track": [{"streams": "all", "metric": "iops"}]}},
     }
@@ -74,10 +73,10 @@ GRID = {"pattern": "random", "cells": {"read_share": [0], "block_size": ["4KiB"]
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"cells": {"streams": "composite"}}, "'most' is missing"),
+        ({"cells": {"streams": "individual"}}, "'most' is missing"),
         ({"cells": {"streams": "each", "most": 9}}, "streams"),
-        ({"cells": {"streams": "composite", "most": 0}}, "most"),
-        ({"cells": {"streams": "composite", "most": 9, "read_share": [0]}}, "unknown key 'read_share'"),
+        ({"cells": {"streams": "individual", "most": 0}}, "most"),
+        ({"cells": {"streams": "individual", "most": 9, "read_share": [0]}}, "unknown key 'read_share'"),
         ({"pattern": "random"}, "each stream has its own pattern"),
         ({"threads": []}, "is empty; give at least one entry"),
         ({"threads": [1, 1]}, "contains a duplicate entry"),
@@ -118,61 +117,29 @@ def trace(tmp_path: Path) -> Path:
 
 
 def brief(streams: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    return [(stream["operation"], stream["block_size_bytes"], stream["pattern"], stream["share"]) for stream in streams]
+    return [(stream["read_share"], stream["block_size_bytes"], stream["pattern"]) for stream in streams]
 
 
-def test_the_most_frequent_come_first_and_share_all(trace: Path) -> None:
+def test_the_most_frequent_come_first(trace: Path) -> None:
     assert brief(most_frequent(trace, 9, 512)) == [
-        ("read", 4096, "random", 0.5),
-        ("write", 512, "random", 0.25),
-        ("write", 3072, "random", pytest.approx(1 / 6)),
-        ("write", 65536, "random", pytest.approx(1 / 12)),
-    ]
-    assert brief(most_frequent(trace, 2, 512)) == [
-        ("read", 4096, "random", pytest.approx(2 / 3)),
-        ("write", 512, "random", pytest.approx(1 / 3)),
-    ]
+        (100, 4096, "random"), (0, 512, "random"), (0, 3072, "random"), (0, 65536, "random")
+    ]  # fmt: skip
+    assert brief(most_frequent(trace, 2, 512)) == [(100, 4096, "random"), (0, 512, "random")]
 
 
 def test_streams_equal_in_logical_blocks_are_merged(trace: Path) -> None:
-    """512 B and 3 KiB are both 4 KiB on a drive of 4 KiB blocks, and together more frequent than each."""
-    assert brief(most_frequent(trace, 2, 4096)) == [
-        ("read", 4096, "random", pytest.approx(6 / 11)),
-        ("write", 4096, "random", pytest.approx(5 / 11)),
-    ]
-
-
-def test_a_composite_is_one_cell(trace: Path) -> None:
-    (cell,) = [Cell(**stream) for stream in cells_of_trace(PLAN, trace, 512)]
-    assert (cell.workload, cell.label) == ("composite", "composite T2Q16")
-    assert (cell.read_share, cell.threads, cell.queue_depth, cell.runtime_s, cell.range_share) == (50, 2, 16, 60.0, 0.5)
-    assert cell.block_size_bytes == round((6 * 4096 + 3 * 512 + 2 * 3072 + 65536) / 12)
-    assert cell.largest_block_bytes == 65536
-    assert Cell(**cell.to_mapping()) == cell
-    assert sum(stream["share"] for stream in cell.streams or ()) == pytest.approx(1)
-
-
-def test_a_composite_of_two_kinds_is_never_rounded_to_one(tmp_path: Path) -> None:
-    rows = [Row(n, operation="read" if n else "write", offset_bytes=(999 - n * 7 % 999) << 20) for n in range(999)]
-    (cell,) = cells_of_trace(PLAN, write(tmp_path / "t.parquet", rows), 4096)
-    assert cell["read_share"] == 99
-
-
-@pytest.mark.parametrize(("operation", "share"), [("read", 100), ("write", 0)])
-def test_a_composite_of_one_kind(tmp_path: Path, operation: str, share: int) -> None:
-    rows = [Row(1, operation=operation), Row(2, operation=operation, length_bytes=8192, offset_bytes=1 << 30)]
-    (cell,) = cells_of_trace(PLAN, write(tmp_path / "t.parquet", rows), 4096)
-    assert cell["read_share"] == share
+    """512 B and 3 KiB are both 4 KiB on a drive of 4 KiB blocks."""
+    assert brief(most_frequent(trace, 3, 4096)) == [(100, 4096, "random"), (0, 4096, "random"), (0, 65536, "random")]
 
 
 def test_individual_streams_are_ordinary_cells(trace: Path) -> None:
-    cells = [Cell(**cell) for cell in cells_of_trace({**PLAN, "kind": "individual", "most": 3}, trace, 512)]
+    cells = [Cell(**cell) for cell in cells_of_trace({**PLAN, "most": 3}, trace, 512)]
     assert [cell.workload for cell in cells] == ["RND 4KiB 100/0", "RND 512B 0/100", "RND 3KiB 0/100"]
-    assert all(cell.streams is None and cell.runtime_s == 60.0 for cell in cells)
+    assert all(cell.runtime_s == 60.0 for cell in cells)
 
 
 def test_a_sweep_goes_through_all_combinations(trace: Path) -> None:
-    cells = cells_of_trace({**PLAN, "threads": [4, 1], "queue_depth": [8, 2]}, trace, 512)
+    cells = cells_of_trace({**PLAN, "most": 1, "threads": [4, 1], "queue_depth": [8, 2]}, trace, 512)
     assert [(cell["threads"], cell["queue_depth"]) for cell in cells] == [(4, 8), (4, 2), (1, 8), (1, 2)]
 
 
@@ -183,7 +150,7 @@ def test_a_trace_without_reads_and_writes_has_no_streams(tmp_path: Path) -> None
 
 
 def test_streams_are_tracked_by_demand(trace: Path) -> None:
-    cells = cells_of_trace({**PLAN, "threads": [4, 1]}, trace, 512)
+    cells = cells_of_trace({**PLAN, "most": 1, "threads": [4, 1]}, trace, 512)
     rounds = [[{"iops": 10.0 * round_ + index} for round_ in (1, 2)] for index in range(2)]
     every = tracked(cells, rounds, {"track": [{"streams": "all", "metric": "iops"}]})
     assert list(every.values()) == [[10.0, 20.0], [11.0, 21.0]]
@@ -204,15 +171,7 @@ def test_streams_of_any_trace(tmp_path_factory: pytest.TempPathFactory, rows: li
         return
     streams = most_frequent(path, most, block)
     assert len(streams) <= most
-    assert sum(stream["share"] for stream in streams) == pytest.approx(1)
-    assert all(earlier["share"] >= later["share"] for earlier, later in pairwise(streams))
-    assert {(stream["operation"], stream["block_size_bytes"]) for stream in streams} <= moved.keys()
+    kinds = [("read" if stream["read_share"] else "write", stream["block_size_bytes"]) for stream in streams]
+    assert set(kinds) <= moved.keys()
     if most == 9:  # no made-up trace of these lengths has more streams
-        total = moved.total()
-        for (operation, size), count in moved.items():
-            shares = [
-                stream["share"]
-                for stream in streams
-                if (stream["operation"], stream["block_size_bytes"]) == (operation, size)
-            ]
-            assert sum(shares) == pytest.approx(count / total)
+        assert set(kinds) == moved.keys()

@@ -75,6 +75,24 @@ def test_requests_are_those_of_the_workload(tmp_path: Path) -> None:
     assert (np.diff(one_by_one["offset_bytes"].astype(np.int64)) == 65536).all()
 
 
+def test_sequential_reads_and_writes_have_separate_stretches(tmp_path: Path) -> None:
+    records = scheduled(tmp_path, Cell("sequential", 60, 65536, 2, 32), count=2000)
+    for operation, start in (("read", 0), ("write", CAPACITY // 2)):
+        offsets = records["offset_bytes"][records["operation"] == OPERATION_CODES[operation]]
+        blocks = CAPACITY // 2 // 65536
+        assert len(offsets) > blocks  # it wraps
+        assert offsets.tolist() == [start + index % blocks * 65536 for index in range(len(offsets))]
+
+
+def test_random_requests_cover_the_active_range_uniformly(tmp_path: Path) -> None:
+    records = scheduled(tmp_path, Cell("random", 50, 4096, 1, 32, range_start=0.25, range_share=0.5), count=40_000)
+    offsets = records["offset_bytes"][records["operation"] == OPERATION_CODES["read"]]
+    assert not (offsets % 4096).any()
+    assert (offsets.min() >> 20, offsets.max() >> 20) == (16, 47)
+    per_mib = np.bincount((offsets >> np.uint64(20)).astype(int) - 16, minlength=32)
+    assert ((per_mib - len(offsets) / 32) ** 2 / (len(offsets) / 32)).sum() < 75  # chi-square, 31 degrees: p < 2e-5
+
+
 def test_the_same_seed_gives_the_same_schedule(tmp_path: Path) -> None:
     first = scheduled(tmp_path, count=1000).copy()
     assert (scheduled(tmp_path, count=1000) == first).all()
@@ -82,5 +100,5 @@ def test_the_same_seed_gives_the_same_schedule(tmp_path: Path) -> None:
 
 
 def test_a_drive_that_is_too_small_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError):
+    with pytest.raises(UserError, match="does not hold a block of 4KiB"):
         load_schedule(CELL, poisson_gaps(1), 1000, 10, tmp_path / "s", 1, 2048, 512)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.replay.conflicts import Accesses, Order, Overlaps
+from drivelab.replay.conflicts import Accesses, Overlaps
 
 accesses = st.lists(
     st.tuples(st.integers(0, 12), st.integers(0, 5), st.booleans(), st.integers(0, 4), st.integers(-1, 12)),
@@ -60,37 +57,3 @@ def test_overlaps_among_many_in_flight() -> None:
     expected = (met & (start[:, None] > start) & (start[:, None] < end)).any(axis=1)
     assert 100 < expected.sum() < rows - 100
     assert Overlaps().of(every, start, end).tolist() == expected.tolist()
-
-
-@pytest.mark.parametrize("readers", [2, 64])
-@given(accesses, st.sampled_from([1, 3, 100]), st.sampled_from([2, 1 << 22]))
-def test_every_conflict_is_ordered_by_waits(
-    readers: int, rows: list[tuple[int, int, bool, int, int]], size: int, pairs: int
-) -> None:
-    """All conflicting requests are connected by waits, and no wait connects others."""
-    order, every = Order(), made(rows)
-    records = 2 * np.arange(len(rows)) + 5
-    connected: list[set[int]] = [set() for _ in rows]
-    with (
-        patch("drivelab.replay.conflicts._MOST_PAIRS", pairs),
-        patch("drivelab.replay.conflicts.MOST_READERS", readers),
-    ):
-        for part in batches(len(rows), size):
-            waits = list(zip(*(column.tolist() for column in order.of(every.part(part), records[part])), strict=True))
-            assert waits == sorted(set(waits), key=lambda wait: (wait[0], -wait[1]))
-            for later, earlier in (((later - 5) // 2, (earlier - 5) // 2) for later, earlier in waits):
-                assert earlier < later
-                assert conflict(rows, earlier, later) or (readers == 2 and not rows[earlier][2] | rows[later][2])
-                connected[later] |= {earlier} | connected[earlier]
-    for b in range(len(rows)):
-        assert {a for a in range(b) if conflict(rows, a, b)} <= connected[b]
-
-
-def test_a_read_of_a_hot_block_is_forgotten_after_more_reads() -> None:
-    order = Order()
-    count = 10_000
-    reads = Accesses(np.zeros(count, np.int64), np.full(count, 4096), np.zeros(count, np.bool_))
-    order.of(reads, np.arange(count))
-    later, earlier = order.of(reads.part(slice(1))._replace(changes=np.ones(1, np.bool_)), np.array([count]))
-    assert earlier.tolist() == list(range(count - 1, count - 65, -1))
-    assert set(later.tolist()) == {count}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,25 +13,18 @@ from made_traces import Row, made_up, table
 from drivelab.core.errors import UserError
 from drivelab.replay.dependencies import NONE, Dependencies
 from drivelab.replay.survey import survey
-from drivelab.trace.parquet_schema import REQUESTS
 from drivelab.trace.statistics.batch import Batch
 
 Waits = list[tuple[int, int]]
 
 
-def waits(kind: str, rows: list[Row], size: int = 100, cpus: list[int] | None = None) -> Waits:
+def waits(kind: str, rows: list[Row], size: int = 100) -> Waits:
     """Return each row's dependency and delay; record numbers are 2 x row + 1."""
-    requests = table(rows)
-    if cpus is not None:
-        requests = requests.set_column(
-            requests.schema.get_field_index("cpu"), REQUESTS.field("cpu"), pa.array(cpus, pa.int32())
-        )
-    dependencies = Dependencies(kind, survey(requests.to_batches(), 512, None))
+    dependencies = Dependencies(kind, survey(table(rows).to_batches(), 512, None))
     dependent: Waits = []
     for at in range(0, len(rows), size):
         # Each batch has its own dictionary, like row groups of a file.
-        part = table(rows[at : at + size]) if cpus is None else requests[at : at + size]
-        (batch,) = part.combine_chunks().to_batches()
+        (batch,) = table(rows[at : at + size]).combine_chunks().to_batches()
         record = 2 * np.arange(at, at + batch.num_rows) + 1
         dependent += zip(*(column.tolist() for column in dependencies.of(batch, Batch(batch), record)), strict=True)
     dependencies.finish()
@@ -64,9 +56,6 @@ def test_a_request_waits_for_the_last_completion_of_its_stream() -> None:
     assert waits("process", rows) == [
         (NONE, 0), (NONE, 0), (NONE, 0), (3, 10), (1, 0), (5, 110), (NONE, 0), (NONE, 0), (NONE, 0)
     ]  # fmt: skip
-    assert waits("cpu", rows, cpus=[0, 1, 0, 0, 1, 1, 0, 0, -1]) == [
-        (NONE, 0), (NONE, 0), (NONE, 0), (5, 20), (3, 50), (3, 100), (7, 200), (13, 100), (NONE, 0)
-    ]  # fmt: skip
     assert waits("trace", rows) == [
         (NONE, 0), (NONE, 0), (NONE, 0), (3, 10), (1, 0), (1, 50), (9, 100), (13, 100), (15, 100)
     ]  # fmt: skip
@@ -81,15 +70,10 @@ def test_dependencies_agree_with_a_simple_search(rows: list[Row], size: int, dat
     if any(streams):
         assert waits("process", rows, size) == expected(rows, streams)
     assert waits("trace", rows, size) == expected(rows, [0] * len(rows))
-    cpus = data.draw(st.lists(st.integers(-1, 2), min_size=len(rows), max_size=len(rows)))
-    if max(cpus) >= 0:
-        assert waits("cpu", rows, size, cpus) == expected(rows, [None if cpu < 0 else cpu for cpu in cpus])
 
 
 def test_unknown_dependencies_are_refused() -> None:
-    with pytest.raises(UserError, match="has no completions, so it does not show which request a CPU waited for"):
-        waits("cpu", [Row(0, pid=7)])
-    with pytest.raises(UserError, match="does not show which request a request waited for"):
+    with pytest.raises(UserError, match="has no completions, so it does not show which request another waited for"):
         waits("trace", [Row(0)])
     with pytest.raises(UserError, match="does not record the process of any request"):
         waits("process", [Row(0, None, 5), Row(7, None, 9)])

@@ -56,16 +56,6 @@ def test_the_file_stores_preparation_and_engine_results(tmp_path: Path) -> None:
     assert (about["results"]["state"], about["results"]["start_monotonic_ns"]) == ("hung", 77)
 
 
-def test_an_engine_without_single_requests_leaves_nulls(tmp_path: Path) -> None:
-    planned = write_planned(tmp_path / "planned.parquet", ROWS)
-    write_outcome(planned, None, tmp_path / "o.parquet", {})
-    frame = read_outcome(tmp_path / "o.parquet")
-    assert frame["issue_ns"].isna().all()
-    assert frame["complete_ns"].isna().all()
-    assert frame["offset_bytes"].tolist() == [row["offset_bytes"] for row in ROWS]
-    assert outcome_about(tmp_path / "o.parquet")["results"] is None
-
-
 def test_a_short_transfer_is_an_error(tmp_path: Path) -> None:
     rows = [request("read", 0, 1) | {"moved": 512}, request("write", 0, 1), request("discard", 0, 1)]
     assert read_outcome(outcome(tmp_path, rows))["error"].tolist() == [errno.EIO, 0, 0]

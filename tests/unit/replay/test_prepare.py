@@ -226,7 +226,7 @@ def test_a_refused_preparation_writes_nothing(tmp_path: Path) -> None:
     assert "fits no device" in refused([Row(0, 1, 2, "read", 0, 1 << 50)], capacity=1 << 60)
     assert "set --depth" in refused([Row(0)], ReplayChoice(TimingChoice("asap")))
     assert "has no completions" in refused([Row(0, pid=7)], ReplayChoice(dependencies="process"))
-    assert "does not record the CPU" in refused([Row(0, 1, 2)], ReplayChoice(dependencies="cpu"))
+    assert "does not record the process" in refused([Row(0, 1, 2)], ReplayChoice(dependencies="process"))
     choice = ReplayChoice(mapping=MappingChoice(range_bytes=2 * MIB))
     assert "outside the drive" in refused([Row(0)], choice)
 

@@ -30,13 +30,11 @@ from drivelab.replay.engine_records import (
 STRUCTURES = {
     "schedule_header": SCHEDULE_HEADER,
     "schedule_record": SCHEDULE_RECORD,
-    "further_dependency": engine_records.FURTHER_DEPENDENCY,
     "results_header": RESULTS_HEADER,
     "result_record": RESULT_RECORD,
 }
 NUMBERS = {
     "FUA": engine_records.FUA,
-    "MORE": engine_records.MORE,
     "LONGEST_TRANSFER_BYTES": engine_records.LONGEST_TRANSFER_BYTES,
     "MOST_IN_FLIGHT": MOST_IN_FLIGHT,
     "RESULTS_HEADER_BYTES": engine_records.RESULTS_HEADER_BYTES,

@@ -1,15 +1,13 @@
-"""Check issue errors, lateness, order and bursts of replays."""
+"""Check issue errors, lateness and order of replays."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from replay_outcomes import request, requests_frame
 
 from drivelab.replay.evaluation.fidelity import (
-    bursts,
     issue_error_summary,
     issue_errors_us,
     lateness_by,
@@ -32,7 +30,6 @@ def test_without_deadlines_there_is_no_lateness() -> None:
     frame = requests_frame([request(due=None, issue=5), request(due=None, issue=7)])
     assert issue_error_summary(issue_errors_us(frame)) is None
     assert lateness_by(frame) is None
-    assert bursts(frame) is None
 
 
 def test_lateness_is_split_by_cause() -> None:
@@ -66,23 +63,6 @@ def test_a_parked_request_may_be_overtaken_and_may_not_overtake() -> None:
     assert order_inversions(frame["issue_ns"].to_numpy(), parked(frame)) == 1
 
 
-def test_bursts_are_groups_due_within_a_microsecond() -> None:
-    kept = [request(due=100 + n / 10, issue=101 + n) for n in range(8)]
-    torn = [request(due=900, issue=901 + 50 * n) for n in range(32)]
-    too_few = [request(due=5000, issue=5001) for _ in range(7)]
-    lost = [request(due=6000, issue=6000 if n else None, complete=None) for n in range(9)]
-    result = bursts(requests_frame(kept + torn + too_few + lost))
-    assert result is not None
-    assert (result["planned"], result["kept"], result["requests"], result["largest"]) == (3, 1, 49, 32)
-    assert (result["spread_us"]["p50"], result["spread_us"]["max"]) == (7.0, 1550.0)
-
-
-def test_a_steady_stream_is_cut_into_bursts_of_a_microsecond() -> None:
-    result = bursts(requests_frame([request(due=n / 10, issue=n / 10) for n in range(110)]))
-    assert result is not None
-    assert (result["planned"], result["largest"]) == (10, 11)
-
-
 def test_spans_compare_the_same_requests() -> None:
     nan = np.nan
     issue_s, planned_s, ratio = span_ratio(np.array([0, 2e9, 4e9, nan]), np.array([0, 1e9, 2e9, 100e9]))
@@ -94,13 +74,6 @@ def test_spans_compare_the_same_requests() -> None:
 
 def test_an_empty_schedule() -> None:
     frame = requests_frame([])
-    assert issue_error_summary(issue_errors_us(frame)) is lateness_by(frame) is bursts(frame) is None
+    assert issue_error_summary(issue_errors_us(frame)) is lateness_by(frame) is None
     assert order_inversions(np.empty(0), np.empty(0, np.bool_)) is None
     assert span_ratio(np.empty(0), np.empty(0)) == (None, None, None)
-
-
-def test_requests_that_waited_for_a_dependency_are_no_burst() -> None:
-    result = bursts(requests_frame([request(issue=9000 + n, waited="dependency") for n in range(8)] + [request()]))
-    assert result is not None
-    assert result["planned"] == 0
-    assert result["spread_us"]["max"] == pytest.approx(None)

@@ -21,11 +21,10 @@ from drivelab.replay.evaluation.stream_results import OTHERS, SHOWN, streams
 from drivelab.tables.schemas import SCHEMAS
 
 PLACE = {"step", "phase", "phase_pass", "trace", "repeat", "counted"}
-OF_THE_KERNEL = {"seen_requests", "seen_bytes"}
 
 
 def own_columns(name: str) -> set[str]:
-    return set(SCHEMAS[name].names) - set(key()) - {"reduced", "virtual"} - PLACE - OF_THE_KERNEL
+    return set(SCHEMAS[name].names) - set(key()) - {"reduced", "virtual"} - PLACE
 
 
 @pytest.mark.parametrize(

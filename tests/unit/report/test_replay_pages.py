@@ -76,18 +76,13 @@ def test_the_result_comes_first_with_score_formula_and_basis() -> None:
 
 
 def test_fidelity_shows_the_hosts_wake_up_with_the_issue_errors() -> None:
-    report, tables = study_of({"kernel": False})
+    report, tables = study_of({})
     fidelity = by_name(table(page(report, "op7"), "-fidelity"))
     runs = tables["replays"][(tables["replays"]["drive"] == "op7") & tables["replays"]["counted"]]
     (cell,) = fidelity["Issue error, 95 %, µs"]
     assert float(cell.text) == pytest.approx(runs["issue_error_p95_us"].median(), rel=1e-3)
     assert cell.small.endswith("this host's wake-up 11")
     assert fidelity["Duration ratio"][0].text == "1.0000"
-    assert (fidelity["Kernel trace"][0].text, fidelity["Kernel trace"][0].small) == (
-        "none", "this kernel is locked down"
-    )  # fmt: skip
-    seen = by_name(table(page(report, "op28"), "-fidelity"))["Kernel trace"][0]
-    assert seen.small.startswith("issue error, µs: 50 % 2.100, 95 % 9.700, 99 % 55; duration ratio 1.0002")
 
 
 def test_without_deadlines_there_is_no_issue_error() -> None:
@@ -110,38 +105,6 @@ def test_a_partial_replay_of_a_lossy_trace_is_marked_everywhere() -> None:
     assert "lossy: the trace lacks 7 events" in fidelity["Replayed"][0].small
     assert page(report, "op7").result.rows[0][1].text == "partial"  # type: ignore[union-attr]
     assert {headline.outcome for headline in report.headlines} == {CANNOT_TELL}
-
-
-def test_verified_data_is_in_the_report_and_its_absence_is_not() -> None:
-    report, tables = study_of({"wrong": 0})
-    fidelity = by_name(table(page(report, "op7"), "-fidelity"))
-    assert fidelity["Data, all runs"][0].text == "verified: 400 blocks"  # of the cold run and of 3 warm ones
-    assert "Data, all runs" not in by_name(table(page(report, "op28"), "-fidelity"))
-    of_drives = tables["replays"].groupby("drive")["verified_blocks"].max()
-    assert of_drives["op7"] == 100
-    assert pd.isna(of_drives["op28"])
-    assert not [banner for banner in report.banners if banner.id in ("wrong-data", "tainted")]
-
-
-def test_wrong_data_is_marked_wherever_the_numbers_are() -> None:
-    report, tables = study_of({"wrong": 3})
-    (banner,) = [banner for banner in report.banners if banner.id == "wrong-data"]
-    assert report.banners[0] == banner
-    assert [link.anchor for link in banner.affected] == [page(report, "op7").id]
-    assert banner.reasons[0].endswith("3 blocks; lost: block at 4096 B, read at 1.5 s")
-    assert "wrong data" in page(report, "op7").labels
-    assert "wrong data" not in page(report, "op28").labels
-    data = by_name(table(page(report, "op7"), "-fidelity"))["Data, all runs"][0]
-    assert (data.text, data.tone) == ("DATA WRONG: 12 blocks", "bad")
-    assert data.small == "run 1, cold: lost: block at 4096 B, read at 1.5 s"
-    assert page(report, "op7").result.rows[0][1].text == "tainted"  # type: ignore[union-attr]
-    remarks = table(page(report, "op7"), "-replays").rows[1][-1]
-    assert (remarks.text, remarks.tone) == ("data wrong; verified", "bad")
-    own = tables["summary"][tables["summary"]["drive"] == "op7"]
-    assert own["taint_reason"].str.startswith("wrong data: 3 blocks were not as last written").all()
-    assert set(tables["replays"].loc[tables["replays"]["drive"] == "op7", "counted"]) == {False, True}
-    delta = tables["deltas"].iloc[0]
-    assert any("tainted (wrong data: 3 blocks" in doubt for doubt in delta["doubts"]), delta["doubts"]
 
 
 def test_a_set_has_its_passes_and_one_headline() -> None:
@@ -174,18 +137,6 @@ def test_the_mapping_shows_values_before_and_after() -> None:
     assert [cell.text for cell in row[1:5]] == ["modulo", "28\u00a0MiB", "83\u00a0MiB", "31\u00a0%"]
     assert row[2].small == "in the trace 30\u00a0MiB"
     assert row[6].text == "3,805"
-
-
-def test_a_kernel_trace_of_an_uncounted_run_is_labelled() -> None:
-    _, tables = study_of({})
-    kernel = [name for name in tables["replays"] if name.startswith("kernel_")]
-    runs, operations = tables["replays"].copy(), tables["replay_operations"].copy()
-    runs.loc[runs["counted"], kernel] = None
-    operations.loc[operations["counted"], ["seen_requests", "seen_bytes"]] = None
-    report = build({**tables, "replays": runs, "replay_operations": operations}, STUDY, [], {}, None)
-    (seen,) = by_name(table(page(report, "op7"), "-fidelity"))["Kernel trace"]
-    assert seen.small.startswith("uncounted run 1, cold; issue error, µs: 50 % 2.100")
-    assert by_name(table(page(report, "op7"), "-operations"))["read"][3].text == "500"
 
 
 def test_fidelity_shows_in_flight_in_the_trace_and_a_known_wake_up() -> None:

@@ -95,7 +95,7 @@ def test_points_come_from_the_nearest_loop_before(tmp_path: Path) -> None:
          r"over\.of': block size 4KiB matches several cells of the loop before \(RND 4KiB 0/100 T4Q8, RND 4KiB 40"),
         ([loop(SWEEP), repeat(points(), loop({**SWEEP, **DEMAND})), repeat(points(), soak(**DEMAND))],
          r"measure\[2\].*the loop before uses a point itself"),
-        ([loop({"streams": "composite", "most": 9}), repeat(points(), soak(**DEMAND))], "trace's streams"),
+        ([loop({"streams": "individual", "most": 9}), repeat(points(), soak(**DEMAND))], "trace's streams"),
         ([loop(SWEEP), repeat({"point": ["max"]}, soak(**DEMAND))], r"repeat\.over'.*which also needs 'of'"),
         ([loop(SWEEP), repeat(points(point=["max", "best"]), soak(**DEMAND))], "'best' is not one of max, mid, min"),
         ([repeat({"time": ["1s"], "threads": [1]}, soak())], r"measure\[0\]\.repeat\.over': needs values of exactly"),

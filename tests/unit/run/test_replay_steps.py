@@ -11,7 +11,6 @@ from stages import run_stages
 
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
-from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.replay.evaluation.passes import pass_metrics
@@ -116,13 +115,6 @@ def test_a_prefill_writes_blocks_once_before_the_first_run(plan_of: Callable[...
     assert line["bytes"] == 4096 * len(touched)
 
 
-def test_a_simulated_drive_cannot_be_verified(plan_of: Callable[..., Plan]) -> None:
-    words = "Simulated drives store no data. Run the study as root .* or set 'replay: {verify: false}'"
-    with pytest.raises(UserError, match=words):
-        plan_of("{protocol: trace-replay, scale: demo, trace: sqlite, set: {replay: {verify: true}}}")
-    plan_of("{protocol: trace-replay, scale: demo, trace: sqlite, set: {replay: {verify: false}}}")
-
-
 def test_a_class_with_a_smaller_active_range_is_replayed_within_it(plan_of: Callable[..., Plan]) -> None:
     whole = "{threads: 1, queue_depth: 1, active_range: 100%}"
     quarter = whole.replace("100%", "25%")
@@ -133,15 +125,3 @@ def test_a_class_with_a_smaller_active_range_is_replayed_within_it(plan_of: Call
     line = run(plan)[0]
     rows = read_outcome(plan.recording_path / line["directory"] / "outcome.parquet", ["offset_bytes", "length_bytes"])
     assert (rows["offset_bytes"] + rows["length_bytes"]).max() <= 16 << 20
-
-
-def test_a_composite_of_the_traces_streams_keeps_their_shares(plan_of: Callable[..., Plan]) -> None:
-    plan = plan_of("{protocol: rwsw-composite, scale: demo, trace: sqlite}")
-    run(plan)
-    (line,) = journal(plan, "streams")
-    (cell,) = line["cells"]
-    reads = sum(stream["share"] for stream in cell["streams"] if stream["operation"] == "read")
-    cells = collect(plan.recording_path, reduced=True)["cells"]
-    assert (cells["pattern"] == "composite").all()
-    share = cells["read_ios"].sum() / (cells["read_ios"] + cells["write_ios"]).sum()
-    assert share == pytest.approx(reads, abs=0.03)

@@ -59,7 +59,7 @@ def test_idle_time_reports_progress_in_real_time(monkeypatch: pytest.MonkeyPatch
 
 
 STREAMS: dict[str, Any] = {
-    "streams": {"kind": "composite", "most": 9, "threads": [4, 1], "queue_depth": [8], "runtime_s": 1.0,
+    "streams": {"kind": "individual", "most": 1, "threads": [4, 1], "queue_depth": [8], "runtime_s": 1.0,
                 "range_share": 1.0},
     "until": {"window": 5, "max_rounds": 25, "data_excursion": 0.2, "slope_excursion": 0.1,
               "track": [{"streams": "all", "threads": 4, "queue_depth": 8, "metric": "iops"}]},
@@ -72,19 +72,18 @@ def trace(tmp_path: Path) -> Path:
     return write(tmp_path / "trace.parquet", rows)
 
 
-def test_a_composite_runs_until_its_tracked_variables_are_steady(trace: Path) -> None:
+def test_streams_run_until_their_tracked_variables_are_steady(trace: Path) -> None:
     bench = Bench(trace=trace)
     bench.iops = lambda number: 100.0 if number % 2 else 100.0 * number  # the second combination never settles
     list(run_loop(bench, PROGRESS, 0, STREAMS))  # type: ignore[arg-type]
-    assert [cell.label for cell in bench.cells] == ["composite T4Q8", "composite T1Q8"] * 5
+    assert [cell.label for cell in bench.cells] == ["RND 4KiB 100/0 T4Q8", "RND 4KiB 100/0 T1Q8"] * 5
     assert bench.lines[0]["event"] == "streams"
     assert bench.lines[0]["trace"] == "t"
-    assert bench.lines[0]["cells"][0]["read_share"] == 75
+    assert bench.lines[0]["cells"][0]["read_share"] == 100
     assert bench.lines[-1] == {"event": "loop", "step": 0, "rounds": 5, "steady": True}
-    assert bench.lines[1]["workload"]["streams"][0]["share"] == 0.75
 
 
-def test_an_interrupted_composite_resumes_only_with_its_trace(trace: Path) -> None:
+def test_an_interrupted_loop_of_streams_resumes_only_with_its_trace(trace: Path) -> None:
     bench = Bench(trace=trace)
     list(run_loop(bench, PROGRESS, 0, STREAMS))  # type: ignore[arg-type]
     bench.lines = bench.lines[:4]  # the line of the streams, and one and a half rounds
@@ -125,21 +124,12 @@ def test_a_loop_out_of_time_ends_when_its_rounds_have_a_result(over_after: int, 
     assert len(bench.cells) == 2 * (1 + rounds)
 
 
-@pytest.mark.parametrize(
-    ("protocol", "labels", "tracked"),
-    [
-        ("rwsw-composite", ["composite"], ["composite"]),
-        ("rwsw-streams", ["SEQ 4KiB 0/100", "RND 4KiB 100/0", "RND 4KiB 0/100"], None),
-        ("rwsw-sweep", ["composite T4Q8", "composite T4Q1", "composite T1Q8", "composite T1Q1"], ["composite T4Q8"]),
-    ],
-)
-def test_streams_on_the_virtual_clock(
-    project: Path, protocol: str, labels: list[str], tracked: list[str] | None
-) -> None:
+def test_streams_on_the_virtual_clock(project: Path) -> None:
     """From the plan to the tables, at demo scale."""
+    labels = ["SEQ 4KiB 0/100", "RND 4KiB 100/0", "RND 4KiB 0/100"]
     Path("config/mine.yaml").write_text(
         "name: mine\nclock: virtual\ndrives: [op7]\ntraces: {a: {shipped: sqlite-inserts}}\n"
-        f"measurements: [{{protocol: {protocol}, scale: demo, trace: a}}]\n"
+        "measurements: [{protocol: rwsw-streams, scale: demo, trace: a}]\n"
     )
     plan = Campaign.load("config/mine.yaml").plans[0].plan
     run_stages(plan)
@@ -150,5 +140,5 @@ def test_streams_on_the_virtual_clock(
     assert cell_labels(first) == labels
     assert (first["iops"] > 0).all()
     windows = windows_table(cells, {0: plan.subject["measure"][0]["loop"]["until"]})
-    assert sorted(windows["variable"]) == sorted(tracked or labels)
+    assert sorted(windows["variable"]) == sorted(labels)
     assert windows["reached"].all(), "every variable of the demo must be steady"

@@ -117,14 +117,7 @@ def test_a_missing_round_splits_the_loop() -> None:
     )
 
 
-COMPOSITE = {"workload": "composite", "pattern": "composite", "read_share_pct": 62, "block_size_bytes": 19456}
 ALL = {"streams": "all", "metric": "iops"}
-
-
-def test_the_composite_is_tracked_by_its_name() -> None:
-    cells = table("cells", [row | COMPOSITE for row in loop(S4600)])
-    (row,) = windows_table(cells, {0: criterion(ALL)}).to_dict("records")
-    assert (row["variable"], row["rounds"], row["window_start"]) == ("composite", 7, 3)
 
 
 def test_every_stream_is_tracked_by_itself() -> None:
@@ -135,19 +128,19 @@ def test_every_stream_is_tracked_by_itself() -> None:
 
 
 def sweep() -> pd.DataFrame:
-    steady = [row | COMPOSITE | {"threads": 4, "queue_depth": 8} for row in loop([100.0] * 5)]
-    rough = [row | COMPOSITE | {"threads": 1, "queue_depth": 8, "cell": 1} for row in loop([9.0, 5.0, 9.0, 5.0, 9.0])]
+    steady = [row | {"threads": 4, "queue_depth": 8} for row in loop([100.0] * 5)]
+    rough = [row | {"threads": 1, "queue_depth": 8, "cell": 1} for row in loop([9.0, 5.0, 9.0, 5.0, 9.0])]
     return table("cells", steady + rough)
 
 
 def test_a_sweep_is_tracked_at_the_given_demand() -> None:
     (row,) = windows_table(sweep(), {0: criterion(ALL | {"threads": 4, "queue_depth": 8})}).to_dict("records")
-    assert (row["variable"], row["reached"], row["values"]) == ("composite T4Q8", True, [100.0] * 5)
+    assert (row["variable"], row["reached"], row["values"]) == ("RND 4KiB 0/100 T4Q8", True, [100.0] * 5)
 
 
 def test_a_sweep_may_be_tracked_as_a_whole() -> None:
     result = windows_table(sweep(), {0: criterion(ALL)})
-    assert sorted(result["variable"]) == ["composite T1Q8", "composite T4Q8"]
+    assert sorted(result["variable"]) == ["RND 4KiB 0/100 T1Q8", "RND 4KiB 0/100 T4Q8"]
     assert not result["reached"].any()
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from drivelab.core.errors import UserError
 from drivelab.trace.capturing import blktrace
-from drivelab.trace.capturing.blktrace import Blktrace, Blktraces, RefusedError
+from drivelab.trace.capturing.blktrace import Blktrace, RefusedError
 from drivelab.trace.capturing.capture_report import boot_id, started
 from drivelab.trace.capturing.disk import Disk
 
@@ -74,34 +74,6 @@ def test_drops_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out:
     assert capture.stop() == {"dropped_events": 4, "start": 0, "end": 0, "blktrace_failed": 0}
     assert capture.remarks == []
     assert list((tmp_path / "run").glob("*.json")) == []
-
-
-def two_tracers(tmp_path: Path, out: Path) -> Blktraces:
-    (tmp_path / "debug" / "sdb").mkdir()
-    outputs = {Disk(name, tmp_path / "block"): out.with_name(name) for name in ("sda", "sdb")}
-    return Blktraces(outputs, tmp_path / "debug")
-
-
-def test_several_devices_have_a_blktrace_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
-    install(tmp_path, monkeypatch, WORKS)
-    capture = two_tracers(tmp_path, out)
-    capture.start()
-    assert len(list((tmp_path / "run").glob("*.json"))) == 2
-    assert capture.stop() == {"dropped_events": 8}
-    assert list((tmp_path / "run").glob("*.json")) == []
-    assert capture.cost().buffer_bytes_per_cpu == 2 * blktrace.BUFFER_KIB * blktrace.BUFFERS * 1024
-    for name in ("sda", "sdb"):
-        assert blktrace.START_MARK in out.with_name(f"{name}.blktrace.0").read_bytes()
-
-
-def test_no_blktrace_is_left_if_one_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
-    install(tmp_path, monkeypatch, WORKS.replace("finish() {", "[ $disk = sda ] || exit 1\nfinish() {"))
-    capture = two_tracers(tmp_path, out)
-    with pytest.raises(RefusedError, match="status 1"):
-        capture.start()
-    assert [each._process for each in capture._each] == [None, None]
-    assert list((tmp_path / "run").glob("*.json")) == []
-    capture.abandon()
 
 
 @pytest.mark.parametrize(("mark", "kind"), [(blktrace.START_MARK, "start"), (blktrace.END_MARK, "end")])

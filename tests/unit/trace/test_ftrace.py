@@ -59,7 +59,7 @@ class Kernel:
         return state | {"enable": (self.device / "enable").read_text().strip()}
 
     def tracer(self) -> Ftrace:
-        return Ftrace({self.disk: self.base}, self.tracing)
+        return Ftrace(self.disk, self.base, self.tracing)
 
 
 def stats(entries: int = 0, overrun: int = 0, read: int = 0, used: int = 0) -> str:
@@ -99,33 +99,10 @@ def test_a_capture_restores_the_tracer(kernel: Kernel) -> None:
     assert sum(lost.values()) == 0
     assert [kernel.base.with_name(f"trace.blktrace.{cpu}").stat().st_size for cpu in (0, 1)] == [4800, 9600]
     assert list(kernel.base.parent.glob("*.ring.*")) == []
-    (counts,) = tracer.counts()
+    counts = tracer.counts()
     assert (counts.by_cpu, counts.completions) == ({0: 100, 1: 200}, 300)
     assert tracer.processes() == {12: "kworker/0:1H", 77: "a name"}
     assert not (kernel.run / "ftrace.json").exists()
-
-
-def test_several_devices_are_traced_in_one_session(kernel: Kernel) -> None:
-    """The rings have events of two devices, in turns; a loss may be of either."""
-    other = Disk("sdb", kernel.sys_block)
-    shutil.copytree(kernel.disk.trace.parent, other.trace.parent)
-    (other.trace.parent / "dev").write_text("8:16\n")
-    payloads = [ring_pages.record(7, 8 << 20 | minor, sector=minor, action=0x20008) for minor in (0, 16)]
-    events = [Event(index, payloads[index % 3 == 0]) for index in range(100)]
-    (kernel.tracing / "per_cpu/cpu0/trace_pipe_raw").write_bytes(ring_pages.pages(events))
-    before = kernel.state()
-    tracer = Ftrace({kernel.disk: kernel.base, other: kernel.base.with_name("other")}, kernel.tracing)
-    tracer.start()
-    assert [(disk.trace / "enable").read_text() for disk in (kernel.disk, other)] == ["1", "1"]
-    kernel.put("per_cpu/cpu1/stats", stats(overrun=5, read=200))
-    assert losses(tracer) == {"overrun": 5}
-    assert [(counts.by_cpu, counts.completions) for counts in tracer.counts()] == [
-        ({0: 66, 1: 200}, 266), ({0: 34, 1: 0}, 34),
-    ]  # fmt: skip
-    sizes = [kernel.base.with_name(f"{name}.blktrace.0").stat().st_size for name in ("trace", "other")]
-    assert sizes == [66 * 48, 34 * 48]
-    assert (other.trace / "enable").read_text() == "0"
-    assert kernel.state() == before
 
 
 @pytest.mark.parametrize("key", ["device_traces", "device_trace"])

@@ -177,9 +177,6 @@ def test_an_early_end_of_one_of_two_workloads_fails(small: MakeModel, tmp_path: 
 def test_the_clock_refuses_cells_that_fio_cannot_run(small: MakeModel) -> None:
     with pytest.raises(UserError, match="does not combine"):
         write(FlashDrive(small()), replace(WRITES, zipf=1.2, segments=4))
-    streams = ({"operation": "write", "block_size_bytes": 4096, "pattern": "random", "share": 1.0},)
-    with pytest.raises(UserError, match="each stream of a composite"):
-        write(FlashDrive(small()), replace(WRITES, pattern="composite", streams=streams, entropy=0.5))
 
 
 def test_entropy_does_not_affect_a_drive_without_compression(small: MakeModel) -> None:

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from drivelab.core.errors import UserError
-from drivelab.fio.cell_evidence import NATIVE_VERSION, write_rows
 from drivelab.fio.result import read_result, read_slices
 from drivelab.plan.cell import Cell
-from drivelab.replay.composite import completed_rows, composite_schedule
 from drivelab.replay.engine_records import OPERATION_CODES, SCHEDULE_RECORD, STATES, ScheduleWriter, open_results
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual_clock.cells import VirtualClockDrive
@@ -190,44 +188,6 @@ def test_a_schedule_for_another_drive_keeps_the_state(small: MakeModel, tmp_path
     with pytest.raises(UserError, match="prepare the replay for this drive"):
         VirtualClockDrive(small(), tmp_path / "state").replay_schedule(schedule, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["schedule"]
-
-
-COMPOSITE = replace(
-    MIX,
-    pattern="composite",
-    read_share=75,
-    streams=(
-        {"operation": "read", "block_size_bytes": 4096, "pattern": "random", "share": 0.75},
-        {"operation": "write", "block_size_bytes": 32768, "pattern": "sequential", "share": 0.25},
-    ),
-)
-
-
-def test_a_composite_leaves_the_evidence_of_a_cell(small: MakeModel, tmp_path: Path) -> None:
-    drive = VirtualClockDrive(small(), tmp_path / "state")
-    directory = run(drive, COMPOSITE, tmp_path / "evidence")
-    result = read_result(directory, COMPOSITE)
-    assert result.read.ios / result.ios == pytest.approx(0.75, abs=0.05)
-    assert result.write.bytes == 32768 * result.write.ios
-    assert "stream1=randread bs=4096 share=0.75" in (directory / "job.fio").read_text()
-    assert len(read_slices(directory, COMPOSITE)) == 5
-
-
-def test_a_native_composite_matches_the_closed_loop(small: MakeModel, tmp_path: Path) -> None:
-    """A schedule of the streams, replayed by an engine, gives the same rates as the closed loop."""
-    cell = replace(COMPOSITE, runtime_s=3.0, slice_s=None)
-    drive = VirtualClockDrive(small(slc_cache="0B"), tmp_path / "state")
-    composite_schedule(cell, drive.model.capacity_bytes, 4096, tmp_path / "schedule", 1, 20_000)
-    drive.replay_schedule(tmp_path / "schedule", tmp_path, runtime_s=cell.runtime_s)
-    (tmp_path / "replay").mkdir()
-    write_rows(tmp_path / "replay", completed_rows(tmp_path / "schedule", tmp_path / "results.bin"), start_us=0.0,
-                   threads=(cell.threads,), job="[cell]\n", version=NATIVE_VERSION)  # fmt: skip
-    replayed = read_result(tmp_path / "replay", cell)
-    other = VirtualClockDrive(small(slc_cache="0B"), tmp_path / "other")
-    looped = read_result(run(other, cell, tmp_path / "loop"), cell)
-    assert replayed.fio_version == "drivelab native"
-    assert replayed.iops == pytest.approx(looped.iops, rel=0.1)
-    assert replayed.mean_latency_us == pytest.approx(looped.mean_latency_us, rel=0.1)
 
 
 def test_evidence_does_not_depend_on_the_folder(small: MakeModel, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.fio.cell_evidence import NATIVE_VERSION, PERCENTILES, bin_indices, bin_value, write_evidence, write_rows
+from drivelab.fio.cell_evidence import PERCENTILES, bin_indices, bin_value, write_evidence
 from drivelab.fio.early_end import Completion
 
 JOB = "[cell]\nfilename=S1\niodepth=4\n"
@@ -92,14 +92,6 @@ def test_numbers_of_a_document(tmp_path: Path) -> None:
     assert job["error"] == 0
     assert document["fio version"] == "virtual-clock"
     assert document["timestamp_ms"] == 946684800000 + 2000
-
-
-def test_evidence_names_engine_and_time(tmp_path: Path) -> None:
-    rows = [np.array([[1500.0, 0.0, 1.0, 512.0]])]
-    write_rows(tmp_path, rows, start_us=0.0, threads=(1,), job=JOB, version=NATIVE_VERSION, epoch_ms=1_700_000_000_000)
-    document = json.loads((tmp_path / "fio.json").read_text())
-    assert document["fio version"] == "drivelab native"
-    assert document["timestamp_ms"] == 1_700_000_000_002
 
 
 def test_a_direction_without_ios_is_all_zero(tmp_path: Path) -> None:

@@ -339,23 +339,21 @@ def test_a_burst_waits_for_the_burst_before_it_in_any_order_of_completion(consta
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(made_up(most=40), st.sampled_from(["ordered", "as-traced"]), st.sampled_from(["none", "trace"]))
-def test_ordered_requests_never_overlap_in_flight(
-    constant: Constant, tmp_path: Path, rows: list[Row], conflicts: str, dependencies: str
+@given(made_up(most=40), st.sampled_from(["none", "trace"]))
+def test_overlaps_in_the_trace_and_in_the_replay_are_counted(
+    constant: Constant, tmp_path: Path, rows: list[Row], dependencies: str
 ) -> None:
     """As soon as possible at a high depth; the trace has many overlaps."""
     if not any(row.operation in ("read", "write") for row in rows) or all(row.complete_ns is None for row in rows):
         return
-    choice = ReplayChoice(TimingChoice("asap", depth=32), dependencies=dependencies, conflicts=conflicts)
+    choice = ReplayChoice(TimingChoice("asap", depth=32), dependencies=dependencies)
     prepared = prepare_rows(tmp_path, rows, choice, capacity_bytes=CAPACITY)
     drive = Constant(constant.model, lambda offset: 10.0 + offset / 512 % 7)
     replay_schedule(drive, prepared.schedule, tmp_path / "results.bin", 0.0)
     schedule, results = open_schedule(prepared.schedule), open_results(tmp_path / "results.bin")
-    assert violations(schedule.records, results.records, Rules(4096, lateness_ns=0), schedule.further) == []
+    assert violations(schedule.records, results.records, Rules(4096, lateness_ns=0)) == []
     write_outcome(prepared.planned, tmp_path / "results.bin", tmp_path / "outcome.parquet", {"engine": "native"})
-    overlaps = report(tmp_path / "outcome.parquet", prepared.to_mapping(), {"engine": "native"})["overlaps"]
-    assert (overlaps["policy"], overlaps["trace"]) == (conflicts, prepared.conflicts["overlapping"])
-    if conflicts == "ordered":
-        assert overlaps["replay"] == 0
-    elif dependencies == "none" and overlaps["trace"] and len(rows) <= 32:
+    overlaps = report(tmp_path / "outcome.parquet", prepared.to_mapping(), "native")["overlaps"]
+    assert overlaps["trace"] == prepared.overlapping
+    if dependencies == "none" and overlaps["trace"] and len(rows) <= 32:
         assert overlaps["replay"] >= overlaps["trace"]

@@ -157,41 +157,6 @@ def test_a_range_without_room_for_the_largest_block_is_a_user_error(spy: Spy) ->
         run(spy, replace(SIZES, range_share=0.006))
 
 
-STREAMS = (
-    {"operation": "read", "block_size_bytes": 4096, "pattern": "random", "share": 0.5},
-    {"operation": "write", "block_size_bytes": 8192, "pattern": "random", "share": 0.3},
-    {"operation": "write", "block_size_bytes": 16384, "pattern": "sequential", "share": 0.15},
-    {"operation": "read", "block_size_bytes": 32768, "pattern": "sequential", "share": 0.05},
-)
-COMPOSITE = replace(CELL, pattern="composite", streams=STREAMS, runtime_s=3.0)
-
-
-def test_a_composite_mixes_its_streams_by_their_shares(spy: Spy) -> None:
-    completions = run(spy, COMPOSITE)
-    kinds = Counter((operation, size) for _, operation, _, size in spy.requests)
-    assert kinds == Counter(("read" if reads else "write", size) for _, _, reads, size in completions)
-    for stream in STREAMS:
-        share = kinds[stream["operation"], stream["block_size_bytes"]] / kinds.total()
-        assert share == pytest.approx(stream["share"], abs=5 * (0.25 / kinds.total()) ** 0.5)
-    assert max(depths(completions)) == 8
-
-
-def test_streams_of_a_composite_have_their_ranges(spy: Spy) -> None:
-    run(spy, COMPOSITE)
-    for size, start in ((16384, 0), (32768, 2 << 20)):
-        offsets = [offset for _, _, offset, length in spy.requests if length == size]
-        blocks = (2 << 20) // size
-        assert offsets == [start + index % blocks * size for index in range(len(offsets))]
-    offsets = [offset for _, _, offset, length in spy.requests if length == 8192]
-    assert {offset % 8192 for offset in offsets} == {0}
-    assert max(offsets) > 3 << 20
-
-
-def test_a_composite_that_does_not_fit_is_a_user_error(spy: Spy) -> None:
-    with pytest.raises(UserError, match="does not hold a block of 32KiB"):
-        run(spy, replace(COMPOSITE, range_share=0.01))
-
-
 def test_each_synchronous_write_waits_for_its_flush(spy: Spy) -> None:
     """A commit is a write and a flush, one after the other, so the drive's buffer does not hide the programming."""
     cell = Cell("sequential", 0, 4096, threads=1, queue_depth=1, runtime_s=0.05, synchronous=True)

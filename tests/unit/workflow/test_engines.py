@@ -28,8 +28,6 @@ def _host(monkeypatch: pytest.MonkeyPatch) -> None:
     "step",
     [
         {"replay": REPLAY},
-        {"replay": {**REPLAY, "engine": "fio", "prefill": "footprint"}},
-        {"loop": {"streams": {"kind": "composite"}}},
     ],
 )
 def test_steps_that_need_the_native_engine_are_refused_without_it(step: dict[str, Any]) -> None:
@@ -41,7 +39,6 @@ def test_steps_that_need_the_native_engine_are_refused_without_it(step: dict[str
     "accepted",
     [
         plan("virtual", {"replay": REPLAY}),
-        plan("wall", {"replay": {**REPLAY, "engine": "fio"}}, {"soak": {}}),
         plan("wall", {"loop": {"cells": []}}, {"loop": {"streams": {"kind": "individual"}}}),
     ],
 )

@@ -90,15 +90,6 @@ def test_drives_measured_at_the_same_time_are_on_one_clock() -> None:
     assert "head_to_head" in both(SOAK, simultaneous=["a", "b"])
 
 
-def test_only_drives_that_replay_the_volume_of_the_basis_are_compared() -> None:
-    replay = {"replay": {"choice": {"timing": {"mode": "original"}}, "until": {}}}
-    log, data = ({"simultaneous": ["a", "b"], "volumes": {}, "traces": [{"name": name}]} for name in ("log", "data"))
-    plans = [plan("a", replay, **log), plan("b", replay, **data)]
-    assert kinds_over_drives(plans, "a") == ()
-    assert kinds_over_drives([*plans, plan("c", replay, **log)], "a") == ("comparison",)
-    assert kinds_over_drives([*plans, plan("c", replay, **log)], "b") == ()
-
-
 def test_each_figure_has_one_kind_a_title_and_tables() -> None:
     """Two figures of one name would share a file."""
     names = [name for kind in OVER_DRIVES for name in FIGURES_OF[kind]]

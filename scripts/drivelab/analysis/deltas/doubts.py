@@ -17,7 +17,6 @@ from drivelab.analysis.deltas.differences import NOT_RECORDED, differing
 from drivelab.analysis.deltas.inference import least_p
 from drivelab.analysis.values.application_values import SIMULATED
 from drivelab.analysis.verdict import FINE, HOST_LIMITED, TAINTED
-from drivelab.criteria.host_limit import without_causes
 from drivelab.criteria.inert import IO_PATH
 from drivelab.criteria.repeats import FEWEST
 from drivelab.criteria.taint import CAUSES, causes, worst
@@ -176,8 +175,8 @@ def _host_limited(pair: Pair, side: str) -> str | None:
 
 
 def host_limit_doubt(reason: str) -> str:
-    """Return the doubt about a value with this `host_limit`: `host-limited (the host gives at most …)`."""
-    return f"{HOST_LIMITED} ({without_causes(reason)})"
+    """Return the doubt about a value with this `host_limit`: `host-limited (fio's threads used …)`."""
+    return f"{HOST_LIMITED} ({reason})"
 
 
 def _sample_doubts(pair: Pair) -> list[str]:

@@ -117,12 +117,12 @@ def cell_levels(counted: Iterable[pd.DataFrame]) -> pd.DataFrame:
     Columns: cell_label, those of `LOAD`, iops, relative_error.
     `counted` has the rows of each cell that count. `iops` is the median of the rounds of a loop, or the time average of
     the slices of a soak. `relative_error` is its standard error as a fraction, from the scatter of rounds or slices.
-    Cells of a phase, of a composite workload, and beside another workload are left out.
+    Cells of a phase, and beside another workload, are left out.
     """
     rows = []
     for cell in counted:
         first = cell.iloc[0]
-        if pd.notna(first["phase"]) or pd.notna(first["beside"]) or first["pattern"] == "composite":
+        if pd.notna(first["phase"]) or pd.notna(first["beside"]):
             continue
         soak = first["kind"] == "soak"
         iops = (cell["iops"] * cell["runtime_s"]).sum() / cell["runtime_s"].sum() if soak else cell["iops"].median()

@@ -51,7 +51,7 @@ def _doctor(options: argparse.Namespace) -> int:
     temporary = Temporary("host")
     if options.restore:
         return _restore(temporary, options.json)
-    named = [attached_name(device, "doctor") for device in options.devices]
+    named = [attached_name(device) for device in options.devices]
     with _kept_settings(temporary) if options.apply else nullcontext():
         messages = _apply(options.scenario, named or _pinned(), temporary) if options.apply else []
         rows = snapshot(named or attached(), options.scenario)
@@ -169,7 +169,7 @@ def _pinned() -> list[str]:
 
     rows = load_sheet(ROOT / _SHEET).values() if (ROOT / _SHEET).exists() else []
     names = [
-        attached_name(row.device, "doctor")
+        attached_name(row.device)
         for row in rows
         if row.virtual is None and KINDS[row.kind].destroyed and Path(row.device).is_block_device()
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from drivelab.criteria.host_limit import most_severe, without_causes
+from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.taint import digest
 from drivelab.figures.base.quantities import format_mix
 from drivelab.tables import labels
@@ -121,8 +121,8 @@ def tainted(frame: pd.DataFrame) -> str | None:
 
 def host_limited(frame: pd.DataFrame) -> str | None:
     """Return a note of why the host may be the limit of rows of a table, or None."""
-    reasons = most_severe(frame["host_limit"].dropna()) if "host_limit" in frame.columns else None
-    return None if reasons is None else f"host-limited: {without_causes(reasons)}"
+    reason = most_severe(frame["host_limit"]) if "host_limit" in frame.columns else None
+    return None if reason is None else f"host-limited: {reason}"
 
 
 def not_steady(steady_state: pd.DataFrame) -> str | None:

@@ -44,7 +44,7 @@ static void *work(void *argument)
         blocking->waiting--;
         pthread_mutex_unlock(&blocking->lock);
 
-        job.result = execute(&blocking->targets[job.target], &job);
+        job.result = execute(blocking->target, &job);
         job.complete_ns = now_ns();
 
         pthread_mutex_lock(&blocking->lock);
@@ -57,7 +57,7 @@ static void *work(void *argument)
     return NULL;
 }
 
-struct blocking *blocking_start(const struct target *targets, struct refusal *refusal)
+struct blocking *blocking_start(const struct target *target, struct refusal *refusal)
 {
     struct blocking *blocking = calloc(1, sizeof *blocking);
     if (!blocking || (blocking->event = eventfd(0, EFD_CLOEXEC)) < 0) {
@@ -65,7 +65,7 @@ struct blocking *blocking_start(const struct target *targets, struct refusal *re
         free(blocking);
         return NULL;
     }
-    blocking->targets = targets;
+    blocking->target = target;
     pthread_mutex_init(&blocking->lock, NULL);
     pthread_cond_init(&blocking->more, NULL);
     pthread_attr_t attributes;

@@ -14,11 +14,11 @@ struct job {
     int64_t complete_ns; /* of the monotonic clock */
     int32_t result;      /* 0 or -errno */
     uint32_t slot;
-    uint8_t operation, target;
+    uint8_t operation;
 };
 
 struct blocking {
-    const struct target *targets;
+    const struct target *target;
     int event; /* becomes readable when jobs have ended */
     pthread_mutex_t lock;
     pthread_cond_t more;

@@ -1,6 +1,5 @@
 #include "buffers.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -19,14 +18,6 @@ static inline uint64_t mix(uint64_t x)
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
     return x ^ (x >> 31);
-}
-
-/* The inverse of `mix`. */
-static inline uint64_t unmix(uint64_t x)
-{
-    x = (x ^ (x >> 31) ^ (x >> 62)) * UINT64_C(0x319642b2d24d8ec3);
-    x = (x ^ (x >> 27) ^ (x >> 54)) * UINT64_C(0x96de1b173f119089);
-    return x ^ (x >> 30) ^ (x >> 60);
 }
 
 static size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -57,10 +48,9 @@ static void fill_at_random(uint64_t *words, size_t bytes, uint64_t seed)
         words[i] = mix(~seed + i * UINT64_C(0x9e3779b97f4a7c15));
 }
 
-bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint64_t seed, uint64_t first_index,
-                  bool exact, struct refusal *refusal)
+bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint64_t seed, struct refusal *refusal)
 {
-    *buffers = (struct buffers){.block_bytes = schedule->header.block_bytes, .seed = seed, .first_index = first_index};
+    *buffers = (struct buffers){.block_bytes = schedule->header.block_bytes, .seed = seed};
     size_t unit = buffers->unit_bytes = buffers->block_bytes > PAGE_BYTES ? buffers->block_bytes : PAGE_BYTES;
     /* One unit if nothing is written or read. With nothing in flight, every request fits into the areas: */
     size_t to_write = unit, to_read = unit, most_read = unit;
@@ -77,12 +67,6 @@ bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint
         return refuse(refusal, BAD_HOST, "not enough memory for the data of the requests: %zu bytes",
                       to_write + most_read);
     fill_at_random(buffers->pools[WRITE_BUFFER].area.iov_base, to_write, seed);
-    if (!exact)
-        return true;
-    buffers->pattern = malloc(buffers->block_bytes);
-    if (!buffers->pattern)
-        return refuse(refusal, BAD_HOST, "not enough memory for a block of %" PRIu32 " bytes", buffers->block_bytes);
-    fill_at_random(buffers->pattern, buffers->block_bytes, seed);
     return true;
 }
 
@@ -134,18 +118,12 @@ static struct piece piece_of(const struct buffers *buffers, uint32_t bytes, uint
     return (struct piece){NULL, bytes, (bytes + buffers->unit_bytes - 1) / buffers->unit_bytes, true, buffer};
 }
 
-/* Give each block its key, which does not repeat within one replay, and with exact data all its words. */
+/* Give each block its key, which does not repeat within one replay. */
 static void stamp(const struct buffers *buffers, unsigned char *at, uint32_t bytes, uint64_t index)
 {
-    const uint64_t *restrict pattern = buffers->pattern;
-    const size_t count = buffers->block_bytes / sizeof *pattern;
-    uint64_t number = buffers->seed + ((buffers->first_index + index) << BLOCK_BITS);
-    for (uint32_t done = 0; done < bytes; done += buffers->block_bytes) {
-        uint64_t key = mix(number++), *restrict words = (uint64_t *)(at + done);
-        words[0] = key;
-        for (size_t i = 0; pattern && i < count; i++)
-            words[i] = pattern[i] ^ key;
-    }
+    uint64_t number = buffers->seed + (index << BLOCK_BITS);
+    for (uint32_t done = 0; done < bytes; done += buffers->block_bytes)
+        *(uint64_t *)(at + done) = mix(number++);
 }
 
 static void take_spare(struct buffers *buffers, struct piece *piece)
@@ -176,22 +154,6 @@ struct piece buffers_take_room(struct buffers *buffers, uint32_t bytes)
     if (take(buffers, &piece))
         piece.registered = (size_t)(piece.at - area) + bytes <= buffers->read_registered_bytes;
     return piece;
-}
-
-uint64_t buffers_number_of_word(const struct buffers *buffers, const uint64_t *block, size_t word)
-{
-    return unmix(block[word] ^ buffers->pattern[word]) - buffers->seed;
-}
-
-bool buffers_number(const struct buffers *buffers, const uint64_t *block, uint64_t *number)
-{
-    const uint64_t *restrict pattern = buffers->pattern, *restrict words = block;
-    const size_t count = buffers->block_bytes / sizeof *words;
-    uint64_t key = words[0] ^ pattern[0], others = 0;
-    for (size_t i = 1; i < count; i++)
-        others |= words[i] ^ pattern[i] ^ key;
-    *number = buffers_number_of_word(buffers, block, 0);
-    return !others;
 }
 
 void buffers_give_back(struct buffers *buffers, struct piece *piece)

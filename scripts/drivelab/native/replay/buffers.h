@@ -1,11 +1,8 @@
 /* Memory for the requests: write data in which no two blocks are equal, and room for reads.
 
    Each block of a write has a key, a function of the seed, the request's index and the block's number in the request.
-   A prefill adds a first index to the indexes of its requests, so that they follow those of the replay.
-   With exact data, each word of a block is the same word of a pattern XOR the key, so all data follows from the seed,
-   and each word tells which write it came from (drivelab/replay/verify/written_data.py). Otherwise only the first word
-   is the key, and the rest is the random data of the area, which costs no time: to write all words takes about 1 us for
-   4 KiB. To find out which write the data of a read came from takes about 0.1 us for 4 KiB. */
+   The first word of a block is the key, and the rest is the random data of the area, which costs no time: to write all
+   words would take about 1 us for 4 KiB. */
 #ifndef DRIVELAB_REPLAY_BUFFERS_H
 #define DRIVELAB_REPLAY_BUFFERS_H
 
@@ -32,8 +29,7 @@ struct buffers {
     bool registered; /* false: all pieces, also those in the areas, are plain memory for the ring */
     size_t read_registered_bytes; /* of the read area; the write area is registered completely */
     size_t spare_bytes;
-    uint64_t seed, first_index;
-    uint64_t *pattern; /* one block; NULL: the data need not be exact */
+    uint64_t seed;
     uint32_t unit_bytes, block_bytes;
 };
 
@@ -45,8 +41,7 @@ struct piece {
     uint8_t buffer; /* WRITE_BUFFER or READ_BUFFER */
 };
 
-bool buffers_make(struct buffers *, const struct schedule *, uint64_t seed, uint64_t first_index, bool exact,
-                  struct refusal *);
+bool buffers_make(struct buffers *, const struct schedule *, uint64_t seed, struct refusal *);
 /* Return the part of an area to register. */
 struct iovec buffers_to_register(const struct buffers *, unsigned buffer);
 
@@ -57,11 +52,6 @@ struct piece buffers_take_data(struct buffers *, uint32_t bytes, uint64_t index)
    Reads never share memory: a target that verifies data in the memory of the request (btrfs, T10-PI, dm-integrity)
    would find the data of another request and report an error. */
 struct piece buffers_take_room(struct buffers *, uint32_t bytes);
-/* Return whether a block has one key, which exact data has; `number` is then request << BLOCK_BITS | block's number,
-   if the replay wrote it. */
-bool buffers_number(const struct buffers *, const uint64_t *block, uint64_t *number);
-/* Return the number of the block that one word belongs to. */
-uint64_t buffers_number_of_word(const struct buffers *, const uint64_t *block, size_t word);
 void buffers_give_back(struct buffers *, struct piece *);
 
 #endif

@@ -13,7 +13,6 @@
 #include "buffers.h"
 #include "clock.h"
 #include "nvme.h"
-#include "origins.h"
 #include "options.h"
 #include "pager.h"
 #include "parked.h"
@@ -33,8 +32,7 @@ struct engine {
     const struct options *options;
     struct schedule *schedule;
     struct results *results;
-    struct target *targets; /* as many as schedule->targets */
-    struct origins *origins; /* NULL: reads are not compared */
+    struct target *target;
     struct issuer *issuers; /* as many as options->threads */
     struct pager pager;
     struct waiting waiting;
@@ -43,7 +41,6 @@ struct engine {
     uint64_t total;   /* requests to issue */
     sigset_t signals; /* that the main thread blocks when it issues requests */
     bool refused;     /* a thread could not begin */
-    bool may_execute; /* issuing threads may execute requests by system calls, see synchronous.c */
 
     /* Stored and read by all threads, atomically: */
     OWN_LINE uint64_t taken;     /* requests taken from the file: issued, parked, or the next of a thread */
@@ -96,15 +93,11 @@ struct issuer {
     uint64_t batch[MOST_TOGETHER];
     struct job jobs[MOST_TOGETHER];
     uint32_t job_count;
-    uint32_t executed, most_executed; /* by the thread itself and not yet counted, and most in flight with them */
-    int64_t executed_ns;              /* completion of the last one */
-    bool hands_over;                  /* requests that it could execute, until enough of them are in flight */
     uint64_t ended; /* read from the threads' eventfd */
 
     struct slot slots[MOST_IN_FLIGHT];
     struct nvme_range ranges[MOST_IN_FLIGHT]; /* of deallocations as NVMe commands */
     uint16_t free_slots[MOST_IN_FLIGHT];
-    struct unseen unseen;
     OWN_LINE int64_t progress_ns; /* time of the last completion, or of the last issue with nothing in flight; read by
                                      all threads */
 };
@@ -130,7 +123,7 @@ static inline void engine_stop(struct engine *engine, enum state state)
    the driver can poll for. */
 static inline bool needs_thread(const struct engine *engine, unsigned operation)
 {
-    return !engine->targets->nvme && (operation > FLUSH || (operation == FLUSH && engine->options->polled));
+    return !engine->target->nvme && (operation > FLUSH || (operation == FLUSH && engine->options->polled));
 }
 
 /* Return whether a thread must ask for ended jobs: nothing announces them to a polled ring, whose thread never sleeps
@@ -149,35 +142,17 @@ static inline const struct schedule_record *engine_record(const struct engine *e
 /* Prepare due requests, at most MOST_TOGETHER. Return when the next request can be issued without a completion of this
    thread before it, or NEVER. */
 int64_t issue_due(struct issuer *, int64_t now);
-/* Let a request wait for its first incomplete dependency, or become due if all are complete. The caller holds the
-   lock of the waiting requests. */
+/* Let a request wait for its dependency, or become due if that is complete. The caller holds the lock of the waiting
+   requests. */
 void issue_park(struct issuer *, uint32_t index);
-/* Return 1 + the index of the first incomplete dependency of a request that has some; 0 if all are complete, and then
-   raise `due` to the end of the waits for them. */
-uint32_t dependency_awaited(const struct engine *, uint32_t index, uint64_t *due);
 /* Submit the prepared requests. */
 void issue_submit(struct issuer *);
 /* Submit what is still in the ring; false while the kernel has no memory for it. Never waits, so that signals,
    watchdog and heartbeat keep working. */
 bool issue_submit_rest(struct issuer *);
 
-/* Return whether issuing threads may execute requests: whether all targets are zram devices. */
-bool may_execute(const struct engine *);
-/* Choose whether a thread executes its next request, which has this depth limit, or submits it. */
-bool execute_next(struct issuer *, const struct schedule_record *, uint32_t limit);
-/* Execute the prepared request in this slot. */
-void execute(struct issuer *, uint32_t slot, uint32_t limit);
-/* Add the executed requests to the results' header. */
-void count_executed(struct issuer *);
-
 /* Process all available completions; return their number. */
 uint32_t reap(struct issuer *);
-/* Record the completion of the request in a slot, and free the slot. */
-void complete(struct issuer *, uint32_t slot, int32_t outcome, int64_t at);
-/* Add requests whose completions were found at `now`, the last of them complete at `last`, to the results' header. */
-void count_completed(struct issuer *, uint32_t count, int64_t last, int64_t now);
-/* Find out where the next block that a read returned came from; false if all are known. */
-bool look_at_data(struct issuer *);
 /* Listen for ended jobs of the threads. */
 void reap_listen(struct issuer *);
 

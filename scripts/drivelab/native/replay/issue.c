@@ -5,8 +5,6 @@
 
 /* Number of dependent requests to park before completions are checked again. */
 #define MOST_PARKED_TOGETHER 256
-/* Number of requests to execute while others are in flight before completions are checked again. */
-#define MOST_BESIDE 4
 /* Delay before looking again for what another thread frees. */
 #define LOOK_AGAIN_NS 20000
 
@@ -17,23 +15,36 @@ static void out_of_memory(void)
     abort();
 }
 
+/* Return whether the dependency of a request that has one is incomplete; otherwise raise `due` to the end of the wait
+   for it. */
+static bool is_awaited(const struct engine *engine, const struct schedule_record *record, uint64_t *due)
+{
+    const struct result_record *result = &engine->results->records[record->after - 1];
+    if (__atomic_load_n(&result->state, __ATOMIC_ACQUIRE) != COMPLETED)
+        return true;
+    if (result->complete_ns + record->think_ns > *due)
+        *due = result->complete_ns + record->think_ns;
+    return false;
+}
+
 void issue_park(struct issuer *issuer, uint32_t index)
 {
     struct engine *engine = issuer->engine;
-    uint64_t due = engine->schedule->records[index].deadline_ns;
-    uint32_t awaited = dependency_awaited(engine, index, &due);
-    if (!(awaited ? waiting_add(&engine->waiting, index, awaited - 1) : due_add(&issuer->due, index, due)))
+    const struct schedule_record *record = &engine->schedule->records[index];
+    uint64_t due = record->deadline_ns;
+    if (!(is_awaited(engine, record, &due) ? waiting_add(&engine->waiting, index, record->after - 1)
+                                           : due_add(&issuer->due, index, due)))
         out_of_memory();
 }
 
 /* Return whether the next request of the file, whose deadline has passed, is not due because it waits for another, or
-   for the think time after it. Otherwise set `due`. Most dependencies of a request that waits for the last change of
-   its blocks were complete long before, so it can be issued like one without. */
+   for the think time after it. Otherwise set `due`. Most dependencies were complete long before, so the request can be
+   issued like one without. */
 static bool must_park(const struct engine *engine, uint64_t index, int64_t now, uint64_t *due)
 {
     const struct schedule_record *record = engine_record(engine, index);
     *due = record->deadline_ns;
-    return record->after && (dependency_awaited(engine, (uint32_t)index, due) || (int64_t)*due > now);
+    return record->after && (is_awaited(engine, record, due) || (int64_t)*due > now);
 }
 
 /* Park the thread's next request, which depends on another request. */
@@ -130,9 +141,9 @@ static void put_into_ring(struct issuer *issuer, const struct schedule_record *r
     struct io_uring_sqe *sqe = io_uring_get_sqe(&issuer->ring);
     uint32_t bytes = (uint32_t)record->length_bytes;
     bool fixed = issuer->buffers.registered && slot->piece.registered;
-    int file = (int)target_of(record); /* registered */
-    if (issuer->engine->targets->nvme) {
-        nvme_put(sqe, issuer->engine->targets, record, slot->piece.at, &issuer->ranges[slot - issuer->slots]);
+    int file = 0; /* registered */
+    if (issuer->engine->target->nvme) {
+        nvme_put(sqe, issuer->engine->target, record, slot->piece.at, &issuer->ranges[slot - issuer->slots]);
     } else if (record->operation == READ) {
         if (fixed)
             io_uring_prep_read_fixed(sqe, file, slot->piece.at, bytes, record->offset_bytes, READ_BUFFER);
@@ -152,10 +163,8 @@ static void put_into_ring(struct issuer *issuer, const struct schedule_record *r
     io_uring_sqe_set_data64(sqe, (uint64_t)(slot - issuer->slots));
 }
 
-/* Prepare a request in the next free slot, to execute or to submit it; false if there is no memory for its data until
-   other requests complete. */
-static bool prepare(struct issuer *issuer, const struct schedule_record *record, uint64_t index, uint64_t due,
-                    bool executes)
+/* Prepare a request in the next free slot; false if there is no memory for its data until other requests complete. */
+static bool prepare(struct issuer *issuer, const struct schedule_record *record, uint64_t index, uint64_t due)
 {
     struct engine *engine = issuer->engine;
     struct slot *slot = &issuer->slots[issuer->free_slots[issuer->in_flight]];
@@ -170,9 +179,8 @@ static bool prepare(struct issuer *issuer, const struct schedule_record *record,
     if (needs_thread(engine, record->operation))
         issuer->jobs[issuer->job_count++] = (struct job){
             .offset_bytes = record->offset_bytes, .length_bytes = record->length_bytes,
-            .slot = (uint32_t)(slot - issuer->slots), .operation = record->operation,
-            .target = (uint8_t)target_of(record)};
-    else if (!executes)
+            .slot = (uint32_t)(slot - issuer->slots), .operation = record->operation};
+    else
         put_into_ring(issuer, record, slot);
 
     struct result_record *result = &engine->results->records[index];
@@ -182,8 +190,7 @@ static bool prepare(struct issuer *issuer, const struct schedule_record *record,
     issuer->places--;
     issuer->in_flight++;
     result->in_flight = (uint16_t)(__atomic_load_n(&engine->in_flight, __ATOMIC_RELAXED) - issuer->places);
-    if (!executes)
-        issuer->batch[issuer->prepared++] = index;
+    issuer->batch[issuer->prepared++] = index;
     return true;
 }
 
@@ -199,7 +206,7 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
     struct engine *engine = issuer->engine;
     const struct due *first = NULL;
     bool dependencies = engine->schedule->dependencies;
-    for (unsigned parked = 0; issuer->prepared + issuer->executed < MOST_TOGETHER;) {
+    for (unsigned parked = 0; issuer->prepared < MOST_TOGETHER;) {
         const struct schedule_record *next = NULL;
         if (issuer->next < issuer->taken_to || take(issuer, now))
             next = engine_record(engine, issuer->next);
@@ -230,13 +237,8 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
         if (now < (int64_t)due)
             return (int64_t)due;
         const struct schedule_record *record = from_parked ? engine_record(engine, index) : next;
-        uint32_t limit = limit_of(engine, record);
-        bool executes = execute_next(issuer, record, limit);
-        if (executes && issuer->prepared) /* submit the earlier ones first */
-            return now;
-        bool place = has_place(issuer, limit,
-                               from_parked || executes ? 1 : (uint32_t)(issuer->taken_to - issuer->next));
-        if (!place || !prepare(issuer, record, index, due, executes)) {
+        uint32_t wished = from_parked ? 1 : (uint32_t)(issuer->taken_to - issuer->next);
+        if (!has_place(issuer, limit_of(engine, record), wished) || !prepare(issuer, record, index, due)) {
             issuer->blocked = true;
             int64_t again = look_again(issuer, now);
             /* `first` may have another depth limit */
@@ -246,12 +248,6 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
             due_take_first(&issuer->due);
         else
             issuer->next++;
-        if (executes) { /* may make other requests due */
-            execute(issuer, issuer->free_slots[issuer->in_flight - 1], limit);
-            bool look = issuer->in_flight && issuer->executed == MOST_BESIDE;
-            if (look || engine_state(engine) != RUNNING || asked_to_stop)
-                return now;
-        }
     }
     return now;
 }
@@ -260,8 +256,6 @@ int64_t issue_due(struct issuer *issuer, int64_t now)
 {
     issuer->blocked = false;
     int64_t next = prepare_due(issuer, now);
-    if (issuer->executed)
-        count_executed(issuer);
     give_back_places(issuer);
     if (!issuer->blocked)
         tell_shortage(issuer, false);

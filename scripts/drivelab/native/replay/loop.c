@@ -174,7 +174,7 @@ void issuer_run(struct issuer *issuer)
             __atomic_store_n(&engine->state, HUNG, __ATOMIC_RELEASE);
             return;
         }
-        if (look_at_data(issuer) || next <= now)
+        if (next <= now)
             continue;
         now = elapsed_ns(engine);
         int64_t wake = wake_up_at(issuer, next), watched = watched_until(issuer);

@@ -1,7 +1,6 @@
 /* Replay a schedule on a target with io_uring and record the result of each request.
    Usage: see options.c. Only drivelab/replay/native.py calls this program. */
 #include <errno.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,18 +63,10 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
     engine->state = RUNNING;
     if (!schedule_open(engine->schedule, options->schedule, refusal) || !count_requests(engine, refusal) ||
         !results_open(engine->results, options->results, engine->total, engine->schedule->header.checksum, refusal) ||
-        !targets_open(engine->targets, options->target, options->identity, options->targets, engine->schedule,
-                      refusal) ||
-        (options->nvme && !nvme_open(engine->targets, options->nvme, engine->schedule, refusal)))
+        !target_open(engine->target, options->target, options->identity, engine->schedule, refusal) ||
+        (options->nvme && !nvme_open(engine->target, options->nvme, engine->schedule, refusal)))
         return false;
-    engine->may_execute = may_execute(engine);
-    if (options->origins && options->requests > engine->schedule->header.count)
-        return refuse(refusal, BAD_COMMAND, "--origins: reads of a repeated schedule cannot be compared");
-    if (!options->origins)
-        engine->origins = NULL;
-    else if (!origins_open(engine->origins, options->origins, engine->schedule, options->prefilled, refusal))
-        return false;
-    engine->pager = (struct pager){engine->schedule, engine->results, engine->origins, 0};
+    engine->pager = (struct pager){engine->schedule, engine->results, 0};
     engine->issuers = aligned_alloc(_Alignof(struct issuer), options->threads * sizeof *engine->issuers);
     if (!engine->issuers)
         return refuse(refusal, BAD_HOST, "not enough memory for %u threads", options->threads);
@@ -95,14 +86,13 @@ static bool open_own(struct issuer *issuer)
     struct refusal *refusal = &issuer->refusal;
     for (unsigned operation = 0; operation < OPERATIONS && !issuer->blocking && !refusal->status; operation++)
         if (operations[operation] && needs_thread(engine, operation))
-            issuer->blocking = blocking_start(engine->targets, refusal);
+            issuer->blocking = blocking_start(engine->target, refusal);
     if (!issuer->number) /* no thread that was started before gets signals and wakes up for them */
         pthread_sigmask(SIG_SETMASK, &engine->signals, NULL);
     if (refusal->status || !take_cpu(engine->options, issuer->number, refusal) ||
         !ring_open(&issuer->ring, (unsigned)engine->options->depth, engine->options, refusal) ||
-        !buffers_make(&issuer->buffers, engine->schedule, engine->seed, engine->options->first_index,
-                      engine->options->exact, refusal) ||
-        !ring_register(&issuer->ring, engine->targets, engine->schedule->targets, &issuer->buffers, refusal))
+        !buffers_make(&issuer->buffers, engine->schedule, engine->seed, refusal) ||
+        !ring_register(&issuer->ring, engine->target, &issuer->buffers, refusal))
         return false;
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)
         issuer->free_slots[i] = (uint16_t)i;
@@ -141,8 +131,6 @@ static void start(struct engine *engine)
     header->nvme = options->nvme != NULL;
     int64_t now = now_ns();
     engine->start_ns = now + HEAD_START_NS;
-    if (engine->start_ns < (int64_t)options->start_ns) /* a late engine begins at once; the header shows it */
-        engine->start_ns = (int64_t)options->start_ns;
     header->start_monotonic_ns = engine->start_ns;
     header->start_realtime_ns = clock_now_ns(CLOCK_REALTIME) + (engine->start_ns - now);
     results_set_state(engine->results, RUNNING);
@@ -180,8 +168,6 @@ static void *issue(void *argument)
     }
     pthread_barrier_wait(&all_start);
     issuer_run(issuer);
-    while (look_at_data(issuer))
-        ;
     if (issuer->watch_ns && issuer_watches(issuer))
         __atomic_fetch_add(&engine->results->header->watching, 1, __ATOMIC_RELAXED);
     if (engine_state(engine) != HUNG)
@@ -222,23 +208,13 @@ static bool replay(struct engine *engine, struct refusal *refusal)
     return true;
 }
 
-/* Print in ns how late this host wakes a sleeping thread, as the replay finds out before its first request. */
-static void print_wakeups(struct io_uring *ring)
-{
-    prctl(PR_SET_TIMERSLACK, 1UL);
-    struct wakeups late = measure_wakeups(ring);
-    printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", late.p50_ns, late.p95_ns, late.p99_ns, late.max_ns);
-}
-
 int main(int argc, char **argv)
 {
     static struct options options;
     static struct schedule schedule;
     static struct results results;
-    static struct target targets[MOST_TARGETS];
-    static struct origins origins;
-    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .targets = targets,
-                                   .origins = &origins};
+    static struct target target;
+    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .target = &target};
     struct refusal refusal;
     struct io_uring ring;
     handle_signals();
@@ -247,16 +223,14 @@ int main(int argc, char **argv)
         fprintf(stderr, "drivelab-replay: %s\n", refusal.message);
         return (int)refusal.status;
     }
-    if (options.wakeups)
-        print_wakeups(&ring);
     if (options.possible)
         return ORDERLY;
     uint32_t state = engine_state(&engine);
     results_set_state(&results, state == RUNNING ? FINISHED : state);
-    for (unsigned i = 0; state != HUNG && i < schedule.targets; i++) {
-        close(targets[i].file);
-        if (targets[i].nvme)
-            close(targets[i].nvme);
+    if (state != HUNG) {
+        close(target.file);
+        if (target.nvme)
+            close(target.nvme);
     }
     /* Exit at once, without waiting for requests in flight or threads. */
     _exit(state == HUNG ? TARGET_HANGS : ORDERLY);

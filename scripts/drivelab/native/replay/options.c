@@ -9,7 +9,7 @@
 #define MOST_CPUS 1024
 
 enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, NVME, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS,
-       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, EXACT, ORIGINS, FIRST_INDEX, PREFILLED, START, POSSIBLE, WAKEUPS };
+       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, POSSIBLE };
 
 static const struct option known[] = {
     {"schedule", required_argument, NULL, SCHEDULE}, {"results", required_argument, NULL, RESULTS},
@@ -21,9 +21,6 @@ static const struct option known[] = {
     {"polled", no_argument, NULL, POLLED},           {"kernel-thread", no_argument, NULL, KERNEL_THREAD},
     {"realtime", required_argument, NULL, REALTIME}, {"seed", required_argument, NULL, SEED},
     {"spin-us", required_argument, NULL, SPIN},      {"possible", no_argument, NULL, POSSIBLE},
-    {"wakeups", no_argument, NULL, WAKEUPS},         {"exact", no_argument, NULL, EXACT},
-    {"origins", required_argument, NULL, ORIGINS},   {"first-index", required_argument, NULL, FIRST_INDEX},
-    {"prefilled", required_argument, NULL, PREFILLED}, {"start-ns", required_argument, NULL, START},
     {NULL, 0, NULL, 0},
 };
 
@@ -66,22 +63,14 @@ static bool cpus(struct options *options, struct refusal *refusal)
     return refuse(refusal, BAD_COMMAND, "--cpus: '%s' is not a list of CPUs, such as 0,2", optarg);
 }
 
-static bool add(const char **values, unsigned *count, const char *name, struct refusal *refusal)
-{
-    if (*count == MOST_TARGETS)
-        return refuse(refusal, BAD_COMMAND, "--%s: at most %u can be given", name, MOST_TARGETS);
-    values[(*count)++] = optarg;
-    return true;
-}
-
 static bool take(struct options *options, int option, const char *name, struct refusal *refusal)
 {
     uint64_t number = 0;
     switch (option) {
     case SCHEDULE: options->schedule = optarg; return true;
     case RESULTS: options->results = optarg; return true;
-    case TARGET: return add(options->target, &options->targets, name, refusal);
-    case IDENTITY: return add(options->identity, &options->identities, name, refusal);
+    case TARGET: options->target = optarg; return true;
+    case IDENTITY: options->identity = optarg; return true;
     case NVME: options->nvme = optarg; return true;
     case POLLED: options->polled = true; return true;
     case KERNEL_THREAD: options->kernel_thread = true; return true;
@@ -103,13 +92,7 @@ static bool take(struct options *options, int option, const char *name, struct r
         return true;
     case SEED: options->has_seed = true; return whole(&options->seed, 0, UINT64_MAX, name, refusal);
     case SPIN: options->has_spin = true; return whole(&options->spin_us, 0, 1000000, name, refusal);
-    case EXACT: options->exact = true; return true;
-    case ORIGINS: options->origins = optarg; return true;
-    case FIRST_INDEX: return whole(&options->first_index, 0, UINT64_C(1) << 45, name, refusal);
-    case PREFILLED: return whole(&options->prefilled, 0, UINT64_C(1) << 45, name, refusal);
-    case START: return whole(&options->start_ns, 1, INT64_MAX, name, refusal);
     case POSSIBLE: options->possible = true; return true;
-    case WAKEUPS: options->possible = options->wakeups = true; return true;
     default: return refuse(refusal, BAD_COMMAND, "an option is unknown or has no value");
     }
 }
@@ -127,20 +110,13 @@ bool options_read(struct options *options, int argc, char **argv, struct refusal
         return refuse(refusal, BAD_COMMAND, "'%s' is not an option", argv[optind]);
     if (options->possible)
         return true;
-    if (options->origins && !options->exact)
-        return refuse(refusal, BAD_COMMAND, "--origins: only exact data tells where it comes from; add --exact");
     const struct { const void *value; const char *name; } needed[] = {
-        {options->schedule, "schedule"}, {options->results, "results"}, {options->target[0], "target"},
-        {options->identity[0], "identity"}, {options->depth ? "" : NULL, "depth"},
+        {options->schedule, "schedule"}, {options->results, "results"}, {options->target, "target"},
+        {options->identity, "identity"}, {options->depth ? "" : NULL, "depth"},
         {options->watchdog_s > 0 ? "" : NULL, "watchdog-s"},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!needed[i].value)
             return refuse(refusal, BAD_COMMAND, "--%s is missing", needed[i].name);
-    if (options->targets != options->identities)
-        return refuse(refusal, BAD_COMMAND, "%u times --target, but %u times --identity", options->targets,
-                      options->identities);
-    if (options->nvme && options->targets > 1)
-        return refuse(refusal, BAD_COMMAND, "--nvme: only one target can get NVMe commands");
     return true;
 }

@@ -11,16 +11,13 @@
 
 struct options {
     const char *schedule, *results;
-    const char *nvme, *origins; /* nvme NULL: requests go through the block layer; origins NULL: reads are not compared */
-    const char *target[MOST_TARGETS], *identity[MOST_TARGETS]; /* one of each for a volume, in this order */
-    unsigned targets, identities;
+    const char *nvme; /* NULL: requests go through the block layer */
+    const char *target, *identity;
     uint64_t depth, requests, seed, spin_us; /* requests 0: the whole schedule, once */
-    uint64_t first_index, prefilled; /* of exact data: what to add to indexes; requests of the prefill, see origins.h */
-    uint64_t start_ns;                       /* of the monotonic clock, common to several engines; 0: at once */
     double watchdog_s, runtime_s;            /* runtime 0: no limit */
     int cpus[MOST_THREADS], priority;        /* a CPU for each thread, -1: any; 0: no real-time priority */
     unsigned threads;
-    bool go_on, has_seed, has_spin, exact, possible, wakeups; /* possible, wakeups: only look at this host */
+    bool go_on, has_seed, has_spin, possible; /* possible: only look at this host */
     bool polled, kernel_thread; /* completions are polled in the driver; a kernel thread submits (SQPOLL) */
 };
 

@@ -34,11 +34,6 @@ static void update_pages(const struct pager *pager, uint64_t position, bool drop
     serve(&schedule->mapped, start, position % count, record_bytes, false, drop);
     if (position % count * record_bytes + AHEAD_BYTES > count * record_bytes) /* the schedule may repeat */
         mapped_populate(&schedule->mapped, 0, AHEAD_BYTES, false);
-    if (pager->origins) {
-        serve(&pager->origins->firsts, 0, position % count, sizeof *pager->origins->first, false, drop);
-        serve(&pager->origins->blocks, 0, pager->origins->first[position % count], sizeof *pager->origins->block, true,
-              drop);
-    }
     serve(&pager->results->mapped, RESULTS_HEADER_BYTES, position, sizeof *pager->results->records, true, drop);
 }
 

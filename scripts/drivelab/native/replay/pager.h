@@ -3,14 +3,12 @@
 #ifndef DRIVELAB_REPLAY_PAGER_H
 #define DRIVELAB_REPLAY_PAGER_H
 
-#include "origins.h"
 #include "results.h"
 #include "schedule.h"
 
 struct pager {
     const struct schedule *schedule;
     const struct results *results;
-    const struct origins *origins; /* NULL: none */
     uint64_t position; /* requests taken from the file; stored by the engine, atomically */
 };
 

@@ -24,27 +24,8 @@ static void record_failure(struct issuer *issuer, uint64_t index)
         engine_stop(issuer->engine, FAILED);
 }
 
-/* Keep what a read returned until there is time to look at it; give back other memory. */
-static void give_back(struct issuer *issuer, struct slot *slot, int32_t outcome)
-{
-    struct engine *engine = issuer->engine;
-    bool is_read = slot->piece.at && slot->piece.buffer == READ_BUFFER;
-    if (engine->origins && is_read && outcome >= 0 && (uint32_t)outcome == slot->length_bytes)
-        origins_take(engine->origins, &issuer->unseen, &issuer->buffers, engine->schedule, &slot->piece, slot->index);
-    else
-        buffers_give_back(&issuer->buffers, &slot->piece);
-}
-
-bool look_at_data(struct issuer *issuer)
-{
-    struct engine *engine = issuer->engine;
-    if (!issuer->unseen.count)
-        return false;
-    origins_look(engine->origins, &issuer->unseen, &issuer->buffers, engine->schedule);
-    return true;
-}
-
-void complete(struct issuer *issuer, uint32_t number, int32_t outcome, int64_t at)
+/* Record the completion of the request in a slot, and free the slot. */
+static void complete(struct issuer *issuer, uint32_t number, int32_t outcome, int64_t at)
 {
     struct slot *slot = &issuer->slots[number];
     struct result_record *result = &issuer->engine->results->records[slot->index];
@@ -53,7 +34,7 @@ void complete(struct issuer *issuer, uint32_t number, int32_t outcome, int64_t a
     __atomic_store_n(&result->state, COMPLETED, __ATOMIC_RELEASE);
     if (outcome < 0 || (slot->moves && (uint32_t)outcome != slot->length_bytes))
         record_failure(issuer, slot->index);
-    give_back(issuer, slot, outcome);
+    buffers_give_back(&issuer->buffers, &slot->piece);
     issuer->free_slots[--issuer->in_flight] = (uint16_t)number;
     if (issuer->engine->schedule->dependencies)
         release_waiters(issuer, slot->index);
@@ -67,7 +48,8 @@ static void count_for_trial(struct issuer *issuer, uint32_t slot, int64_t at)
     issuer->trial.requests[watches]++;
 }
 
-void count_completed(struct issuer *issuer, uint32_t count, int64_t last, int64_t now)
+/* Add requests whose completions were found at `now`, the last of them complete at `last`, to the results' header. */
+static void count_completed(struct issuer *issuer, uint32_t count, int64_t last, int64_t now)
 {
     struct results_header *header = issuer->engine->results->header;
     __atomic_fetch_add(&header->completed, count, __ATOMIC_RELAXED);
@@ -124,7 +106,7 @@ uint32_t reap(struct issuer *issuer)
             uint32_t number = (uint32_t)cqe->user_data;
             if (issuer->trial.counts)
                 count_for_trial(issuer, number, now);
-            complete(issuer, number, engine->targets->nvme ? nvme_result(cqe->res, issuer->slots[number].length_bytes)
+            complete(issuer, number, engine->target->nvme ? nvme_result(cqe->res, issuer->slots[number].length_bytes)
                                                           : cqe->res, now);
             last = now;
             count++;

@@ -11,9 +11,6 @@
 enum operation { READ, WRITE, FLUSH, DISCARD, WRITE_ZEROES, OPERATIONS };
 
 #define FUA 1u
-#define MORE 2u
-#define TARGET_SHIFT 4u /* the upper bits of `flags`: which target the request goes to */
-#define MOST_TARGETS 16u
 #define LONGEST_TRANSFER_BYTES (UINT32_C(64) << 20)
 #define MOST_IN_FLIGHT 4096u
 
@@ -23,8 +20,6 @@ struct schedule_header {
     uint32_t header_bytes, record_bytes;
     uint64_t count, checksum, target_bytes;
     uint32_t block_bytes, longest_bytes;
-    uint64_t further;
-    uint32_t targets, reserved; /* targets 0: one */
 };
 
 struct schedule_record {
@@ -33,16 +28,6 @@ struct schedule_record {
     uint16_t depth;
     uint8_t operation, flags;
 };
-
-struct further_dependency {
-    uint32_t index, after;
-};
-
-/* A word for each block that a read returned: 0 is "not looked at", 1 + n the block n of a write (request and block's
-   number in it, see buffers.h), and beyond every n these: */
-#define FOREIGN (UINT64_C(1) << 63)         /* none of the replay's data */
-#define ZEROES (UINT64_C(1) << 63 | 1)      /* only zeroes */
-#define MIXED (UINT64_C(1) << 63 | 2)       /* not one block, but some words of the replay's writes */
 
 #define RESULTS_MAGIC "DLRESLT1"
 #define RESULTS_HEADER_BYTES 4096u
@@ -59,7 +44,7 @@ struct results_header {
     uint64_t wakeup_p50_ns, wakeup_p95_ns, wakeup_p99_ns, wakeup_max_ns, spin_ns;
     uint64_t plain_buffers;
     uint32_t threads, watching;
-    uint32_t polled, kernel_thread, nvme, synchronous;
+    uint32_t polled, kernel_thread, nvme;
 };
 
 enum request_state { NOT_ISSUED, ISSUED, COMPLETED };
@@ -72,8 +57,7 @@ struct result_record {
     uint16_t in_flight;
 };
 
-_Static_assert(sizeof(struct schedule_header) == 64 && sizeof(struct schedule_record) == 40 &&
-                   sizeof(struct further_dependency) == 8, "schedule's layout");
+_Static_assert(sizeof(struct schedule_header) == 48 && sizeof(struct schedule_record) == 40, "schedule's layout");
 _Static_assert(sizeof(struct results_header) <= RESULTS_HEADER_BYTES && sizeof(struct result_record) == 24,
                "results' layout");
 

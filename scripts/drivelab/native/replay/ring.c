@@ -14,10 +14,10 @@ static const struct timespec memory_pause = {.tv_nsec = 20000000};
 static bool explain(int error, struct refusal *refusal)
 {
     if (error == ENOSYS)
-        return refuse(refusal, BAD_HOST, "this kernel has no io_uring (%s); use the engine fio", strerror(error));
+        return refuse(refusal, BAD_HOST, "this kernel has no io_uring (%s); use Linux 5.11 or later", strerror(error));
     if (error == EPERM || error == EACCES)
         return refuse(refusal, BAD_HOST, "io_uring is not permitted here (%s): sysctl kernel.io_uring_disabled or the "
-                      "container's seccomp profile forbids it; permit it, or use the engine fio", strerror(error));
+                      "container's seccomp profile forbids it; permit it", strerror(error));
     if (error == ENOMEM)
         return refuse(refusal, BAD_HOST, "io_uring gets no memory (%s); raise the limit of locked memory (ulimit -l)",
                       strerror(error));
@@ -56,8 +56,7 @@ bool ring_open(struct io_uring *ring, unsigned depth, const struct options *opti
         return explain(error, refusal);
     if (!(ring->features & IORING_FEAT_EXT_ARG)) {
         io_uring_queue_exit(ring);
-        return refuse(refusal, BAD_HOST, "this kernel's io_uring is too old; use Linux 5.11 or later, or the engine "
-                      "fio");
+        return refuse(refusal, BAD_HOST, "this kernel's io_uring is too old; use Linux 5.11 or later");
     }
     io_uring_register_ring_fd(ring); /* saves a look-up in each system call; since Linux 5.18 */
     return true;
@@ -77,21 +76,19 @@ static int register_buffers(struct io_uring *ring, const struct buffers *buffers
     return -io_uring_register_buffers(ring, areas, BUFFERS);
 }
 
-bool ring_register(struct io_uring *ring, const struct target *targets, unsigned count, struct buffers *buffers,
+bool ring_register(struct io_uring *ring, const struct target *target, struct buffers *buffers,
                    struct refusal *refusal)
 {
     /* Some kernels refuse NVMe commands with registered buffers of several pages (EINVAL, Linux 6.1). */
-    int error = targets->nvme ? ENOMEM : register_buffers(ring, buffers);
+    int error = target->nvme ? ENOMEM : register_buffers(ring, buffers);
     buffers->registered = !error;
     /* ENOMEM: above the limit of locked memory (io_uring_register(2)). Requests then use the same areas without
        registration; the kernel maps them again for each request, which takes CPU time. */
     if (error && error != ENOMEM)
         return refuse(refusal, BAD_HOST, "cannot register the replay's buffers with io_uring (%s)",
                       strerror(error));
-    int files[MOST_TARGETS];
-    for (unsigned i = 0; i < count; i++)
-        files[i] = targets[i].nvme ? targets[i].nvme : targets[i].file;
-    error = -io_uring_register_files(ring, files, count);
+    int file = target->nvme ? target->nvme : target->file;
+    error = -io_uring_register_files(ring, &file, 1);
     if (error)
         return refuse(refusal, BAD_HOST, "cannot register the target with io_uring (%s)", strerror(error));
     return true;

@@ -13,8 +13,8 @@
 
 /* Open a ring for `depth` requests in flight; false with a refusal if the system denies it. */
 bool ring_open(struct io_uring *, unsigned depth, const struct options *, struct refusal *);
-/* Register targets and buffers. Above the limit of locked memory, buffers stay plain; buffers->registered is false. */
-bool ring_register(struct io_uring *, const struct target *, unsigned count, struct buffers *, struct refusal *);
+/* Register target and buffers. Above the limit of locked memory, buffers stay plain; buffers->registered is false. */
+bool ring_register(struct io_uring *, const struct target *, struct buffers *, struct refusal *);
 
 /* Return whether completions are available. Without polling, that takes no system call. */
 static inline bool ring_has_news(struct io_uring *ring)

@@ -17,9 +17,6 @@ static bool check_header(const struct schedule *schedule, const char *path, stru
     if (header->header_bytes != sizeof *header || header->record_bytes != sizeof(struct schedule_record))
         return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has another version; prepare the replay again", path);
     size_t content = schedule->mapped.bytes - sizeof *header;
-    if (header->further > content / sizeof(struct further_dependency))
-        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule is truncated or damaged; prepare the replay again", path);
-    content -= header->further * sizeof(struct further_dependency);
     if (content % sizeof(struct schedule_record) || header->count != content / sizeof(struct schedule_record))
         return refuse(refusal, BAD_SCHEDULE, "%s: the schedule should have %" PRIu64 " records but has %zu; it is "
                       "truncated or damaged; prepare the replay again", path, header->count,
@@ -33,9 +30,6 @@ static bool check_header(const struct schedule *schedule, const char *path, stru
     if (header->longest_bytes > LONGEST_TRANSFER_BYTES)
         return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has transfers of %" PRIu32 " bytes; the limit is %"
                       PRIu32, path, header->longest_bytes, LONGEST_TRANSFER_BYTES);
-    if (header->targets > MOST_TARGETS)
-        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has %" PRIu32 " targets; the limit is %u", path,
-                      header->targets, MOST_TARGETS);
     return true;
 }
 
@@ -46,19 +40,14 @@ static const char *fault(const struct schedule *schedule, const struct schedule_
     const struct schedule_header *header = &schedule->header;
     if (record->operation >= OPERATIONS)
         return "has an unknown operation";
-    unsigned flags = record->flags & ((1u << TARGET_SHIFT) - 1);
-    if (flags & ~(FUA | MORE) || (flags & FUA && record->operation != WRITE))
+    if (record->flags & ~FUA || (record->flags & FUA && record->operation != WRITE))
         return "has flags that its operation does not support";
-    if (target_of(record) >= schedule->targets)
-        return "goes to a target that the schedule does not have";
     if (record->deadline_ns > LONGEST_NS || record->think_ns > LONGEST_NS)
         return "has a time beyond 36 years";
     if (record->deadline_ns < least_deadline)
         return "is due before the record that precedes it";
     if (record->after > index)
         return "waits for a request that does not precede it";
-    if (record->flags & MORE && !record->after)
-        return "has further dependencies, but no first one";
     if ((record->offset_bytes | record->length_bytes) & (header->block_bytes - 1))
         return "does not begin and end at block boundaries";
     if (record->offset_bytes > header->target_bytes ||
@@ -69,38 +58,6 @@ static const char *fault(const struct schedule *schedule, const struct schedule_
     if (record->operation <= WRITE && record->length_bytes > header->longest_bytes)
         return "is longer than the longest transfer in the schedule's header";
     return NULL;
-}
-
-/* Add the further dependencies to the checksum; false if one is invalid. */
-static bool check_further(const struct schedule *schedule, uint64_t *sum, uint64_t factor)
-{
-    uint64_t records = 0;
-    int64_t last = -1;
-    for (uint64_t i = 0; i < schedule->header.further; i++, factor += 2) {
-        const struct further_dependency *further = &schedule->further[i];
-        uint64_t word;
-        memcpy(&word, further, sizeof word);
-        *sum += factor * word;
-        if (further->index < last || further->index >= schedule->header.count || !further->after ||
-            further->after > further->index || !(schedule->records[further->index].flags & MORE))
-            return false;
-        records += further->index != last;
-        last = further->index;
-    }
-    return records == schedule->with_more;
-}
-
-const struct further_dependency *schedule_further(const struct schedule *schedule, uint32_t index)
-{
-    uint64_t low = 0, high = schedule->header.further;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (schedule->further[middle].index < index)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return &schedule->further[low];
 }
 
 static bool check_records(struct schedule *schedule, const char *path, struct refusal *refusal)
@@ -124,21 +81,14 @@ static bool check_records(struct schedule *schedule, const char *path, struct re
                 sum += factor * words[word];
             deadline = record->deadline_ns;
             schedule->operations[record->operation]++;
-            uint64_t end_bytes = record->offset_bytes + record->length_bytes;
-            if (end_bytes > schedule->of_target[target_of(record)].reach_bytes)
-                schedule->of_target[target_of(record)].reach_bytes = end_bytes;
-            schedule->of_target[target_of(record)].changes |= record->operation != READ && record->operation != FLUSH;
+            schedule->changes |= record->operation != READ && record->operation != FLUSH;
             schedule->dependencies |= record->after != 0;
-            schedule->with_more += (record->flags & MORE) != 0;
             if (record->length_bytes > schedule->longest[record->operation])
                 schedule->longest[record->operation] = record->length_bytes;
         }
         mapped_drop(&schedule->mapped, from, to);
     }
     schedule->deadlines = deadline > 0; /* deadlines never decrease */
-    if (!check_further(schedule, &sum, factor))
-        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule's further dependencies are invalid; prepare the replay "
-                      "again", path);
     if (sum != header->checksum)
         return refuse(refusal, BAD_SCHEDULE, "%s: the schedule is damaged: its checksum is wrong; prepare the replay "
                       "again", path);
@@ -152,12 +102,8 @@ bool schedule_open(struct schedule *schedule, const char *path, struct refusal *
         return false;
     memcpy(&schedule->header, schedule->mapped.at, sizeof schedule->header);
     schedule->records = (const struct schedule_record *)(schedule->mapped.at + sizeof schedule->header);
-    if (check_header(schedule, path, refusal)) {
-        schedule->targets = schedule->header.targets ? schedule->header.targets : 1;
-        schedule->further = (const struct further_dependency *)(schedule->records + schedule->header.count);
-        if (check_records(schedule, path, refusal))
-            return true;
-    }
+    if (check_header(schedule, path, refusal) && check_records(schedule, path, refusal))
+        return true;
     schedule_close(schedule);
     return false;
 }

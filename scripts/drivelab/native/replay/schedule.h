@@ -12,26 +12,14 @@ struct schedule {
     struct mapped mapped;
     struct schedule_header header;
     const struct schedule_record *records;
-    const struct further_dependency *further; /* by record; of one record, the latest dependency first */
     uint64_t operations[OPERATIONS]; /* records of each */
-    uint64_t with_more; /* records with further dependencies */
     uint64_t longest[OPERATIONS]; /* bytes */
     bool dependencies, deadlines; /* whether any record has one */
-    unsigned targets;
-    struct {
-        uint64_t reach_bytes; /* end of the last request */
-        bool changes;
-    } of_target[MOST_TARGETS];
+    bool changes; /* whether any record changes the target */
 };
-
-/* Return the number of the target that a request goes to. */
-static inline unsigned target_of(const struct schedule_record *record) { return record->flags >> TARGET_SHIFT; }
 
 /* Map and validate the whole schedule; false with a refusal, and nothing left open, on failure. */
 bool schedule_open(struct schedule *, const char *path, struct refusal *);
 void schedule_close(struct schedule *);
-
-/* Return the first further dependency of a record that has some. Those of the next records follow it. */
-const struct further_dependency *schedule_further(const struct schedule *, uint32_t index);
 
 #endif

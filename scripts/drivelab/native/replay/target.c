@@ -28,11 +28,9 @@ static void format_identity(int file, const struct stat *about, char *identity, 
 }
 
 static bool fits(struct target *target, const char *path, const struct stat *about, const struct schedule *schedule,
-                 unsigned number, struct refusal *refusal)
+                 struct refusal *refusal)
 {
-    /* Of several targets, the header has the size of the largest. */
-    uint64_t needed =
-        schedule->targets > 1 ? schedule->of_target[number].reach_bytes : schedule->header.target_bytes;
+    uint64_t needed = schedule->header.target_bytes;
     uint64_t bytes = (uint64_t)about->st_size;
     int block_bytes = 1;
     if (target->is_block_device &&
@@ -44,16 +42,14 @@ static bool fits(struct target *target, const char *path, const struct stat *abo
     if (schedule->header.block_bytes % (uint32_t)block_bytes)
         return refuse(refusal, BAD_TARGET, "%s: the target has logical blocks of %d bytes, the schedule is for %" PRIu32
                       "; prepare the replay for this target", path, block_bytes, schedule->header.block_bytes);
-    target->block_bytes = (uint32_t)block_bytes;
     return true;
 }
 
-/* Open a target of the schedule, by its number, for writing only if the schedule changes it. */
-static bool target_open(struct target *target, const char *path, const char *identity, const struct schedule *schedule,
-                        unsigned number, struct refusal *refusal)
+bool target_open(struct target *target, const char *path, const char *identity, const struct schedule *schedule,
+                 struct refusal *refusal)
 {
     /* O_NONBLOCK: opening a pipe by mistake must not wait. The flag has no effect on other files. */
-    int access = schedule->of_target[number].changes ? O_RDWR : O_RDONLY;
+    int access = schedule->changes ? O_RDWR : O_RDONLY;
     target->file = open(path, access | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
     if (target->file < 0 && errno == EINVAL)
         return refuse(refusal, BAD_TARGET, "%s: the target's file system does not support direct I/O (O_DIRECT); use "
@@ -72,24 +68,9 @@ static bool target_open(struct target *target, const char *path, const char *ide
                    actual, identity);
         else if (fcntl(target->file, F_SETFL, O_DIRECT))
             refuse(refusal, BAD_TARGET, "%s: the target refuses direct I/O (%s)", path, strerror(errno));
-        else if (fits(target, path, &about, schedule, number, refusal))
+        else if (fits(target, path, &about, schedule, refusal))
             return true;
     }
     close(target->file);
     return false;
-}
-
-bool targets_open(struct target *targets, const char *const *paths, const char *const *identities, unsigned count,
-                  const struct schedule *schedule, struct refusal *refusal)
-{
-    if (count != schedule->targets)
-        return refuse(refusal, BAD_COMMAND, "the schedule has %u targets, but %u are given", schedule->targets, count);
-    for (unsigned i = 0; i < count; i++) {
-        for (unsigned other = 0; other < i; other++)
-            if (!strcmp(identities[i], identities[other]))
-                return refuse(refusal, BAD_TARGET, "%s and %s are the same target", paths[other], paths[i]);
-        if (!target_open(&targets[i], paths[i], identities[i], schedule, i, refusal))
-            return false;
-    }
-    return true;
 }

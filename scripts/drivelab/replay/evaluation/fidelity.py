@@ -1,9 +1,8 @@
-"""Measure how well a replay kept its schedule: times, order, bursts, duration."""
+"""Measure how well a replay kept its schedule: times, order, duration."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -27,11 +26,6 @@ ISSUE_PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9)
 LATENESS_PERCENTS = (50.0, 99.0)
 CLOSE_US = 50.0
 """`within_50us_pct` counts issue errors up to this."""
-BURST_REQUESTS = 8
-BURST_NS = 1000
-"""A burst is at least BURST_REQUESTS requests due within BURST_NS (ours)."""
-KEPT_US = 100.0
-"""A burst is kept if its last request was issued at most this long after its first (ours)."""
 WAITED = {"host": "", "depth": "depth", "dependency": "dependency"}
 """What delayed a request, and the value of its column `waited`."""
 
@@ -96,46 +90,6 @@ def order_inversions(issue_ns: Floats, excused: Flags) -> int | None:
 def parked(requests: pd.DataFrame) -> Flags:
     """Return which requests their dependency delayed; shape (rows,). Column: waited."""
     return np.asarray(requests["waited"] == WAITED["dependency"], np.bool_)
-
-
-def bursts(requests: pd.DataFrame) -> dict[str, Any] | None:
-    """Return how well bursts were kept.
-
-    A burst is BURST_REQUESTS or more requests due within BURST_NS of the first.
-    `planned` and `kept` count bursts, `requests` the requests in them, `largest` those of the largest burst;
-    `spread_us` is the distribution of the time from first to last issue of a burst. A burst with a request that was not
-    issued is not kept. Requests that waited for a dependency belong to no burst. None for schedules without deadlines.
-    An engine that submits a burst in one system call has one issue time for all of it; only a kernel trace shows how
-    far apart they really were. Columns: deadline_ns, issue_ns, waited.
-    """
-    deadline_ns = times_ns(requests, "deadline_ns")
-    alone = ~parked(requests) & ~np.isnan(deadline_ns)
-    if not alone.any():
-        return None
-    deadline_ns, issue_ns = deadline_ns[alone], times_ns(requests, "issue_ns")[alone]
-    groups = np.array(list(_groups(deadline_ns)), np.int64).reshape(-1, 2)
-    sizes = groups[:, 1] - groups[:, 0]
-    spreads = np.array([np.ptp(issue_ns[first:end]) for first, end in groups], np.float64) / 1000
-    known = ~np.isnan(spreads)
-    return {
-        "planned": len(groups),
-        "kept": int((spreads[known] <= KEPT_US).sum()),
-        "kept_within_us": KEPT_US,
-        "requests": int(sizes.sum()),
-        "largest": int(sizes.max(initial=0)),
-        "spread_us": distribution(spreads[known], (50.0, 95.0, 99.0)),
-    }
-
-
-def _groups(deadline_ns: Floats) -> Iterator[tuple[int, int]]:
-    """Yield bursts as (first, end) in `deadline_ns`, which is ascending."""
-    ends = np.searchsorted(deadline_ns, deadline_ns + BURST_NS, side="right")
-    starts = np.flatnonzero(ends - np.arange(len(ends)) >= BURST_REQUESTS)
-    reached = 0
-    for first, end in zip(starts.tolist(), ends[starts].tolist(), strict=True):
-        if first >= reached:
-            yield first, end
-            reached = end
 
 
 def span_ratio(issue_ns: Floats, planned_ns: Floats) -> tuple[float | None, float | None, float | None]:

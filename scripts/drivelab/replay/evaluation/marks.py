@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from drivelab.replay.evaluation.metrics import overloaded
-from drivelab.replay.verify.verification import first_example, wrong_blocks
 
 FINISHED, TIME_IS_UP = "finished", "time is up"
 """States of an engine that issued all that it should."""
@@ -18,7 +17,6 @@ PLAIN = (
     "plain buffers: the locked-memory limit is too low to register the buffers with io_uring, which costs CPU time for "
     "each request; raise the limit (ulimit -l) or run as root"
 )
-_VERIFIED = "verified: data that names its write takes CPU time; compare speeds only with verified replays"
 ISSUE_TIMES = "issue times: requests are due when the traced drive got them; latencies of the trace begin there"
 
 
@@ -40,18 +38,6 @@ def of_requests(
         counts_by_error = ", ".join(f"{name} {count}" for name, count in errors.items())
         marks.append(f"errors: {requests['failed']} of {requests['issued']} requests failed ({counts_by_error})")
     return marks
-
-
-def of_data(checked: Mapping[str, Any] | None) -> list[str]:
-    """Return the marks of a verified replay: that it was one, and whether data is wrong."""
-    if checked is None:
-        return []
-    wrong = wrong_blocks(checked)
-    count = "1 block is" if wrong == 1 else f"{wrong:,} blocks are"
-    return [
-        *([f"data wrong: {count} not as last written; {first_example(checked)}"] if wrong else []),
-        _VERIFIED,
-    ]
 
 
 def of_times(body: Mapping[str, Any]) -> list[str]:

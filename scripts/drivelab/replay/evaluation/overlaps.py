@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from drivelab.replay.conflict_policy import accesses_of
-from drivelab.replay.conflicts import Overlaps
+from drivelab.replay.conflicts import Overlaps, accesses_of
 from drivelab.replay.evaluation.requests import operation_codes, times_ns
-from drivelab.replay.outcome import read_outcome
 from drivelab.trace.parquet_schema import BATCH_ROWS
 
 COLUMNS = ("operation", "offset_bytes", "length_bytes", "issue_ns", "complete_ns")
 
 
-def overlaps_in(outcome: Path, planned: Mapping[str, Any], volume: str | None = None) -> dict[str, Any]:
-    """Return `overlaps` of a replay's outcome; of several volumes the sums, as each has its own addresses."""
-    volumes = planned.get("volumes", {})
-    if not volumes or volume is not None:
-        of_volume = planned if volume is None else {**planned, **volumes[volume]}
-        return overlaps(read_outcome(outcome, COLUMNS, volume), of_volume)
-    each = [overlaps_in(outcome, planned, name) for name in volumes]
-    sums = {key: [found[key] for found in each if found[key] is not None] for key in ("trace", "waiting", "replay")}
-    return {**each[0], **{key: sum(counts) if counts else None for key, counts in sums.items()}}
-
-
-def overlaps(requests: pd.DataFrame, planned: Mapping[str, Any]) -> dict[str, Any]:
+def overlaps(requests: pd.DataFrame, in_trace: int | None) -> dict[str, Any]:
     """Return how many requests began while a conflicting one was in flight.
 
-    Two requests conflict if they share bytes and one of them writes, discards or zeroes. `trace` is null without
-    completions in the trace, `replay` for an engine that reports no single requests. A request that never completed
-    stays in flight. `planned` is the result of drivelab.replay.conflict_policy.ConflictPolicy.finish, empty if unknown.
+    `trace`, the number in the trace, is null without completions there, and `replay` if no request was issued. A
+    request that never completed stays in flight.
     """
     issue_ns, complete_ns = times_ns(requests, "issue_ns"), times_ns(requests, "complete_ns")
     issued = np.flatnonzero(~np.isnan(issue_ns))
@@ -48,9 +32,4 @@ def overlaps(requests: pd.DataFrame, planned: Mapping[str, Any]) -> dict[str, An
         ends = complete_ns[rows]
         ends_ns = np.where(np.isnan(ends), last_ns, np.where(np.isnan(ends), 0, ends).astype(np.int64))
         count += int(seen.of(accesses.part(rows), issue_ns[rows].astype(np.int64), ends_ns).sum())
-    return {
-        "policy": planned.get("policy", "as-traced"),
-        "trace": planned.get("overlapping"),
-        "waiting": planned.get("waiting", 0),
-        "replay": count if order.size else None,
-    }
+    return {"trace": in_trace, "replay": count if order.size else None}

@@ -15,7 +15,6 @@ import pandas as pd
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay.evaluation import marks
 from drivelab.replay.evaluation.fidelity import (
-    bursts,
     issue_error_summary,
     issue_errors_us,
     lateness_by,
@@ -25,7 +24,8 @@ from drivelab.replay.evaluation.fidelity import (
 )
 from drivelab.replay.evaluation.marks import FINISHED, TIME_IS_UP
 from drivelab.replay.evaluation.metrics import compare_with_trace, in_flight, response, service
-from drivelab.replay.evaluation.overlaps import overlaps_in
+from drivelab.replay.evaluation.overlaps import COLUMNS as OVERLAP_COLUMNS
+from drivelab.replay.evaluation.overlaps import overlaps
 from drivelab.replay.evaluation.requests import (
     answered,
     completed,
@@ -104,49 +104,38 @@ _RESPONSE = ("operation", "deadline_ns", "issue_ns", "complete_ns", "error")
 _DEPTH = ("issue_ns", "complete_ns", "trace_queue_ns", "trace_latency_ns")
 
 
-def report(
-    outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any], volume: str | None = None
-) -> dict[str, Any]:
+def report(outcome: Path, prepared: Mapping[str, Any], engine: str) -> dict[str, Any]:
     """Return the report of the replay in `outcome`; unknown values are null.
 
-    `outcome` is a file of drivelab.replay.outcome. `volume`: report of this volume alone, of a replay of several.
+    `outcome` is a file of drivelab.replay.outcome, `prepared` is Prepared.to_mapping(), `engine` the engine's name.
+    Counts are {operation: {requests, bytes}}; `completed` succeeded, `failed` returned an error. A `partial` report
+    covers only the replayed part and has no score, as the workload differs. `marks` have the form "word: sentence".
 
-    `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (default: the
-    results' state), `kernel` (drivelab.replay.evaluation.kernel_view.compare) or `kernel_reason` (why there is
-    none), `wakeup_us`, `data_check` (drivelab.replay.verify.verification.verify), and `totals`: report values from an
-    engine that reports no single requests. Counts are {operation: {requests, bytes}}; `completed` succeeded,
-    `failed` returned an error. A `partial` report covers only the replayed part and has no score, as the workload
-    differs. `marks` have the form "word: sentence".
-
-    Needs about 100 B of memory per request. Raises UserError when the outcome cannot be read, ValueError for unknown
-    keys in `totals`.
+    Needs about 100 B of memory per request. Raises UserError when the outcome cannot be read.
     """
     about = outcome_about(outcome)
-    results = about.get("results")
+    results = about["results"]
     choice = ReplayChoice.from_mapping(prepared["choice"])
-    state = str(engine.get("state") or (results or {}).get("state", FINISHED))
-    state = KILLED if state in _AT_WORK else state
-    mapping = prepared["mapping"] if volume is None else prepared["mapping"]["volumes"][volume]
-    read = functools.partial(read_outcome, outcome, volume=volume)
+    state = KILLED if results["state"] in _AT_WORK else str(results["state"])
+    read = functools.partial(read_outcome, outcome)
     times = _times(read(_TIMES), choice, about["planned_requests"])
-    last_ns = float((results or {}).get("heartbeat_ns", 0))
+    last_ns = float(results.get("heartbeat_ns", 0))
     served, by_operation = _served(read(_SERVICE), last_ns)
     by_stream = _streams(read([*_SERVICE, "offset_bytes", "process"]))
     stages = {stage: counts(by_operation, stage) for stage in STAGES}
     requests = {stage: sum(count["requests"] for count in by_name.values()) for stage, by_name in stages.items()}
     back = requests["completed"] + requests["failed"]
-    partial = results is not None and back < requests["planned"]
+    partial = back < requests["planned"]
     body: dict[str, Any] = {
-        "engine": engine["engine"],
+        "engine": engine,
         "timing": choice.words(),
         "timing_mode": choice.timing.mode,
         "choice": choice.to_mapping(),
-        "mapping": mapping,
+        "mapping": prepared["mapping"],
         "dependencies": choice.dependencies,
         "state": state,
         "partial": partial or state not in (FINISHED, TIME_IS_UP),
         "marks": [
-            *marks.of_data(engine.get("data_check")),
             *marks.of_requests(state, requests, served["errors"], int(prepared.get("lost") or 0), partial),
             *([] if has_queue_times(prepared.get("provenance") or {}) else [marks.ISSUE_TIMES]),
         ],
@@ -155,23 +144,16 @@ def report(
         **served,
         "response_us": response(read(_RESPONSE)) if choice.is_open_loop else None,
         "in_flight": in_flight(read(_DEPTH), last_ns),
-        "overlaps": overlaps_in(outcome, prepared.get("conflicts") or {}, volume),
+        "overlaps": overlaps(read(OVERLAP_COLUMNS), prepared.get("overlapping")),
         "trace_duration_s": prepared["trace_duration_s"],
         "planned_issue_span_s": prepared["issue_span_s"],
         "operations": by_operation.to_dict("records"),
         **by_stream,
-        "host": {"wakeup_us": engine.get("wakeup_us") or _wakeup(results)},
+        "host": {"wakeup_us": _wakeup(results)},
         "issued_by": _issued_by(results),
         "buffers": _buffers(results),
-        "data_check": engine.get("data_check"),
-        "kernel": engine.get("kernel"),
-        "kernel_reason": engine.get("kernel_reason"),
     }
-    totals = dict(engine.get("totals") or {})
-    if unknown := sorted(totals.keys() - body.keys()):
-        raise ValueError(f"'{unknown[0]}' in the engine's totals is not a key of a report")
-    body |= totals
-    if body["buffers"] == "plain" and not (results or {}).get("nvme"):
+    if body["buffers"] == "plain" and not results.get("nvme"):
         body["marks"].append(marks.PLAIN)
     if choice.timing.has_deadlines:
         body["marks"] = [*body["marks"], *marks.of_times(body)]
@@ -203,7 +185,6 @@ def _times(requests: pd.DataFrame, choice: ReplayChoice, planned: int) -> dict[s
         plan = np.full(len(requests), np.nan)
     span_s, planned_s, ratio = span_ratio(issue_ns, plan)
     part = " of the requests that were issued" if np.isnan(issue_ns).any() else ""
-    issued = not np.isnan(issue_ns).all()
     basis = f"first to last {'arrival in the trace' if asap else 'deadline'}{part}"
     return {
         "issue_span_s": span_s,
@@ -213,7 +194,6 @@ def _times(requests: pd.DataFrame, choice: ReplayChoice, planned: int) -> dict[s
         "issue_error_us": issue_error_summary(issue_errors_us(requests)),
         "lateness_by": lateness_by(requests),
         "order_inversions": order_inversions(issue_ns, parked(requests)),
-        "bursts": bursts(requests) if issued else None,
     }
 
 
@@ -242,26 +222,22 @@ def _streams(requests: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _buffers(results: Mapping[str, Any] | None) -> str | None:
-    """Return the kind of io_uring buffers; None for other engines than native.
-
-    Earlier versions always registered buffers, or refused the replay.
-    """
-    return None if results is None else "plain" if results.get("plain_buffers") else "registered"
+def _buffers(results: Mapping[str, Any]) -> str:
+    """Return the kind of io_uring buffers. Earlier versions always registered buffers, or refused the replay."""
+    return "plain" if results.get("plain_buffers") else "registered"
 
 
-def _issued_by(results: Mapping[str, Any] | None) -> str | None:
-    """Return in words how drivelab's engine issued; None for other engines, and for versions that did not say it."""
-    if results is None or not results.get("threads"):
+def _issued_by(results: Mapping[str, Any]) -> str | None:
+    """Return in words how the engine issued; None for the virtual clock, and for versions that did not say it."""
+    if not results.get("threads"):
         return None
-    ways = {"nvme": "as NVMe commands", "polled": "polled", "kernel_thread": "submitted by a kernel thread",
-            "synchronous": "short ones by system calls of these or the kernel's threads (zram)"}  # fmt: skip
+    ways = {"nvme": "as NVMe commands", "polled": "polled", "kernel_thread": "submitted by a kernel thread"}
     threads = "1 thread" if results["threads"] == 1 else f"{results['threads']} threads"
     return ", ".join([threads, *(words for name, words in ways.items() if results.get(name))])
 
 
-def _wakeup(results: Mapping[str, Any] | None) -> dict[str, float] | None:
+def _wakeup(results: Mapping[str, Any]) -> dict[str, float] | None:
     """Return this host's wake-up delay, which the engine measured before the start."""
-    if results is None or not results.get("wakeup_max_ns"):
+    if not results.get("wakeup_max_ns"):
         return None
     return {name: results[f"wakeup_{name}_ns"] / 1000 for name in ("p50", "p95", "p99", "max")}

@@ -16,7 +16,7 @@ from drivelab.report.numbers import (
     percent,
     text,
 )
-from drivelab.report.sections.replay_runs import counted, name_of
+from drivelab.report.sections.replay_runs import counted
 from drivelab.report.table_fields import number_cell
 from drivelab.report.view import Cell, Column, Table
 
@@ -26,22 +26,17 @@ _WAKEUP = (
     "Wake-up: how late this host wakes a sleeping program, measured just before each run. No replay can be more "
     "punctual than its host. "
 )
-_ORDERS = {"cpu": "CPU", "trace": "the trace"}
 _MAPPED = (("Footprint", "footprint"), ("Re-touched", "retouched"))
 
 
 def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
     """Compare the counted runs of each trace with their plan; None without a replay."""
-    all_runs = inputs.of_key("replays", key)
-    runs = counted(all_runs)
+    runs = counted(inputs.of_key("replays", key))
     if not runs:
         return None
     by_trace = {
         trace: [row for row in runs if row["trace"] == trace] for trace in dict.fromkeys(r["trace"] for r in runs)
     }
-
-    def of_trace(rows: list[Row]) -> list[Row]:
-        return [row for row in all_runs if row["trace"] == rows[0]["trace"]]
 
     quantities: list[tuple[str, Callable[[list[Row]], Cell]]] = [
         ("Replayed", _manner),
@@ -59,8 +54,6 @@ def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
         ("Delayed by a dependency", lambda rows: _of_deadline(rows, "late_by_dependency_pct", percent)),
         ("Requests issued", _issued),
         ("Failed requests", lambda rows: _worst(rows, "errors")),
-        *([("Data, all runs", lambda rows: _data(of_trace(rows)))] if _is_verified(all_runs) else []),
-        ("Kernel trace", lambda rows: _kernel(of_trace(rows))),
     ]
     names = list(by_trace)
     if len(names) <= _MOST_COLUMNS:
@@ -87,7 +80,7 @@ def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
 def _manner(rows: list[Row]) -> Cell:
     details = [f"engine {text(rows[0]['engine'])}"]
     if rows[0]["dependencies"] != "none":
-        details.append(f"in order of {_ORDERS.get(rows[0]['dependencies'], rows[0]['dependencies'])}")
+        details.append("in order of the trace")
     faults = dict.fromkeys(str(mark) for row in rows for mark in row["marks"])
     partial = any(row["partial"] for row in rows)
     return Cell(text(rows[0]["timing"]), small="; ".join([*details, *faults]), tone="bad" if partial else "")
@@ -154,48 +147,8 @@ def _worst(rows: list[Row], name: str) -> Cell:
 def _issued(rows: list[Row]) -> Cell:
     issued, planned = (int(min(_values(rows, name))) for name in ("requests", "planned_requests"))
     same = issued == planned
-    dropped = dict.fromkeys(str(row["dropped"]) for row in rows if not is_missing(row["dropped"]))
-    details = [f"all of {number(planned)} planned" if same else f"of {number(planned)} planned",
-               *(f"not replayed: {operations}" for operations in dropped)]  # fmt: skip
-    return number_cell(issued, small="; ".join(details), tone="" if same else "bad")
-
-
-def _is_verified(rows: list[Row]) -> bool:
-    return any(not is_missing(row.get("verified_blocks")) for row in rows)
-
-
-def _data(rows: list[Row]) -> Cell:
-    """Return whether the drive returned what was last written in verified runs."""
-    verified = [row for row in rows if _is_verified([row])]
-    wrong = [row for row in verified if row["wrong_blocks"]]
-    if wrong:
-        blocks = sum(int(row["wrong_blocks"]) for row in wrong)
-        return Cell(f"DATA WRONG: {number(blocks)} blocks", small=f"run {name_of(wrong[0])}: {wrong[0]['wrong_data']}",
-                    tone="bad")  # fmt: skip
-    return Cell(f"verified: {number(sum(int(row['verified_blocks']) for row in verified))} blocks")
-
-
-def _kernel(rows: list[Row]) -> Cell:
-    """Return the kernel's view of a trace's runs; tracing costs speed, so the traced run may not count."""
-    traced = [row for row in rows if not is_missing(row["kernel_missing"])]
-    reasons = dict.fromkeys(str(row["kernel_reason"]) for row in rows if not is_missing(row["kernel_reason"]))
-    if not traced:
-        return Cell("none", small="; ".join(reasons) or MISSING)
-    row = traced[len(traced) // 2]
-    errors = [f"{label} % {number(row[f'kernel_issue_error_{name}_us'])}"
-              for name, label in (("p50", "50"), ("p95", "95"), ("p99", "99"))
-              if not is_missing(row[f"kernel_issue_error_{name}_us"])]  # fmt: skip
-    uncounted = "" if row["counted"] else f"uncounted run {name_of(row)}; "
-    parts = [f"{uncounted}issue error, µs: {', '.join(errors)}" if errors else "; ".join(reasons)]
-    if not is_missing(row["kernel_duration_ratio"]):
-        parts.append(f"duration ratio {row['kernel_duration_ratio']:.4f}")
-    if not is_missing(row["kernel_order_inversions"]):
-        parts.append(f"order inversions {number(row['kernel_order_inversions'])}")
-    if not is_missing(row["kernel_bursts"]) and row["kernel_bursts"]:
-        parts.append(f"bursts kept {number(row['kernel_bursts_kept'])} of {number(row['kernel_bursts'])}")
-    parts.append(f"not seen {number(row['kernel_missing'])}, foreign {number(row['kernel_extra'])}")
-    missing = any(row["kernel_missing"] for row in traced)
-    return Cell("captured", small="; ".join(part for part in parts if part), tone="bad" if missing else "")
+    details = f"all of {number(planned)} planned" if same else f"of {number(planned)} planned"
+    return number_cell(issued, small=details, tone="" if same else "bad")
 
 
 def mapping_table(inputs: Inputs, key: Key) -> Table | None:

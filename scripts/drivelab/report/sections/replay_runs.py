@@ -14,7 +14,6 @@ from drivelab.report.numbers import (
     capital,
     is_missing,
     number,
-    text,
 )
 from drivelab.report.table_fields import number_cell, percent_cell, size_cell, value_cell
 from drivelab.report.view import Cell, Column, Table
@@ -126,14 +125,12 @@ def _ratio(row: Row) -> Cell:
 
 
 def _is_bad(row: Row) -> bool:
-    wrong = row.get("wrong_blocks")
-    return bool(row["partial"] or row["errors"] or (not is_missing(wrong) and wrong))
+    return bool(row["partial"] or row["errors"])
 
 
 def _remarks(row: Row) -> list[str]:
     """Return short remarks; the fidelity table has the full sentences."""
-    dropped = [f"not replayed: {text(row['dropped'])}"] if not is_missing(row["dropped"]) else []
-    return [*(str(mark).partition(":")[0] for mark in row["marks"]), *dropped]
+    return [str(mark).partition(":")[0] for mark in row["marks"]]
 
 
 def _issued(row: Row, direction: str) -> Cell:
@@ -147,15 +144,11 @@ def _issued(row: Row, direction: str) -> Cell:
 def operations_table(inputs: Inputs, key: Key) -> Table | None:
     """Return the requests by operation in the median run of each trace; None without a replay."""
     runs = median_runs(inputs.of_key("replays", key))
-    operations = inputs.of_key("replay_operations", key)
-    rows = _of_runs(operations, runs)
+    rows = _of_runs(inputs.of_key("replay_operations", key), runs)
     if not rows:
         return None
-    # The traced run may be an uncounted one; all runs of a trace have the same plan.
-    seen = {(row["trace"], row["operation"]): row["seen_requests"] for row in operations
-            if not is_missing(row["seen_requests"])}  # fmt: skip
     several = len(runs) > 1
-    names = ("Operation", "Issued", "Completed", "Failed", "Seen by the kernel", "Bytes issued", "Mean latency, µs",
+    names = ("Operation", "Issued", "Completed", "Failed", "Bytes issued", "Mean latency, µs",
              "in the trace, µs", "Median, µs", "99\u00a0%, µs", "99.9\u00a0%, µs", "Maximum, µs")  # fmt: skip
     return Table(
         id=f"{inputs.anchors[key]}-operations",
@@ -166,7 +159,6 @@ def operations_table(inputs: Inputs, key: Key) -> Table | None:
                 Cell(str(row["operation"]), small=str(row["trace"]) if several else ""),
                 *(_stage(row, stage) for stage in ("issued", "completed")),
                 number_cell(row["failed_requests"], tone="bad" if row["failed_requests"] else ""),
-                _number_or_dash(seen.get((row["trace"], row["operation"]))),
                 _bytes(row),
                 *(_number_or_dash(row[name]) for name in ("mean_latency_us", "trace_mean_latency_us", "p50_latency_us",
                                                  "p99_latency_us", "p999_latency_us", "max_latency_us")),

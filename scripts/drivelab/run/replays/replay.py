@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from drivelab.core.errors import CellFailed
 from drivelab.core.programs import Timing
 from drivelab.criteria.repeats import MOST, next_action
 from drivelab.criteria.taint import own_writes
-from drivelab.replay.engine_records import open_schedule
 from drivelab.replay.evaluation.passes import pass_metrics
 from drivelab.replay.native import EngineOptions
-from drivelab.replay.once import Manner, evaluate
+from drivelab.replay.once import evaluate
 from drivelab.replay.prefill import check_prefill, prefill_options, prefill_schedule
-from drivelab.replay.verify.verification import new_data
-from drivelab.replay.volumes import ONLY
 from drivelab.run.fio_cell import Bench
 from drivelab.run.progress import Progress
 from drivelab.run.schedules import Scheduled
-from drivelab.run.together import Barrier
-
-READY_S, READY_S_PER_REQUEST = 5.0, 2e-6
-"""Time until the engine is ready even on a busy host, for drives that begin together; the second part is for the
-results' file. An engine that is late ends the measurement."""
 
 
 def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
     """Replay the plan's traces in their order, pass after pass: first cold passes, then warm passes.
 
-    The relative standard error decides between 3, 5 and 7 warm passes, unless the plan gives a number. Drives that
-    replay the volumes of one trace begin each pass together, and repeat until all have enough. Raises CellFailed when a
-    replay fails.
+    The relative standard error decides between 3, 5 and 7 warm passes, unless the plan gives a number. Raises
+    CellFailed when a replay fails.
     """
     journal = bench.recording.journal()
     done = [line for line in journal if line["event"] == "replay" and line["step"] == step]
@@ -41,21 +32,13 @@ def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str,
     if _enough(_passes(done, whole), fields):
         return
     traces = bench.schedules.of(fields["choice"])
-    prefilled = None
     if fields["prefill"] == "footprint":
         written = {line["trace"] for line in journal if line["event"] == "prefill" and line["step"] == step}
         left = [trace for trace in traces if trace.name not in written]
-        prefilled = _prefill(bench, progress, step, left, verified=bool(fields.get("verify")) and whole == 1)
-    barrier = bench.barrier if "volumes" in bench.plan.subject else None
-    while True:
+        _prefill(bench, progress, step, left)
+    while not _enough(_passes(done, whole), fields):
         repeat, place = 1 + len(done) // whole, len(done) % whole
-        enough = _enough(_passes(done, whole), fields)
-        if barrier is not None:
-            enough = barrier.wait(f"before pass {repeat} of step {step}", enough=enough).enough
-        if enough:
-            return
-        done.append(_replay_counted(bench, progress, _Run(step, repeat, traces[place], fields), prefilled, barrier))
-        prefilled = None
+        done.append(_replay_counted(bench, progress, _Run(step, repeat, traces[place], fields)))
 
 
 def _passes(done: Sequence[Mapping[str, Any]], traces: int) -> list[Sequence[Mapping[str, Any]]]:
@@ -76,42 +59,20 @@ def _enough(passes: Sequence[Sequence[Mapping[str, Any]]], fields: Mapping[str, 
     return len(warm) >= MOST or next_action(values, 100 * until["threshold"]).enough
 
 
-def _is_watched(when: str, warm: bool) -> bool:
-    """Return whether the kernel is traced during a pass; `cold` traces only passes that do not count."""
-    return when == "always" or (when == "cold" and not warm)
-
-
 def _most(fields: Mapping[str, Any]) -> int:
     return int(fields["cold_runs"] + fields["until"].get("passes", MOST))
 
 
-class _Prefilled(NamedTuple):
-    """A prefill that the reads of the next replay are compared with."""
-
-    data: dict[str, Any]
-    requests: int
-
-
-def _prefill(
-    bench: Bench, progress: Progress, step: int, traces: Sequence[Scheduled], *, verified: bool
-) -> _Prefilled | None:
-    """Write what the traces read; return the data of the last if `verified`.
-
-    Another prefill or replay may overwrite it, so it holds for one trace, and for the replay right after it.
-    """
-    prefilled = None
+def _prefill(bench: Bench, progress: Progress, step: int, traces: Sequence[Scheduled]) -> None:
+    """Write what the traces read."""
     for trace in traces:
         progress.say(f"writing what {trace.name} reads", 0.0)
         schedule = trace.prepared.schedule.with_suffix(".prefill")
         facts: dict[str, Any] = {}
         if written := prefill_schedule(trace.prepared.schedule, schedule):
-            data = new_data(bench.device.logical_block_bytes, [ONLY]) if verified else None
-            options = prefill_options(EngineOptions(), data, trace.prepared.schedule)
+            options = prefill_options(EngineOptions())
             facts = _write_all(bench, f"cells/{step}-prefill-{trace.name}", schedule, options)
-            if data is not None:
-                prefilled = _Prefilled(data, open_schedule(schedule).header["count"])
         bench.recording.append("prefill", step=step, trace=trace.name, bytes=written, **facts)
-    return prefilled
 
 
 def _write_all(bench: Bench, name: str, schedule: Path, options: EngineOptions) -> dict[str, Any]:
@@ -140,9 +101,7 @@ class _Run:
         return {key: self.fields[key] for key in ("phase", "phase_pass") if key in self.fields}
 
 
-def _replay_counted(
-    bench: Bench, progress: Progress, run: _Run, prefilled: _Prefilled | None, barrier: Barrier | None
-) -> dict[str, Any]:
+def _replay_counted(bench: Bench, progress: Progress, run: _Run) -> dict[str, Any]:
     """Replay one trace, again if load of others disturbed it, and append what counts to the journal; return its line.
 
     A cold run and the pass of a phase are not repeated: the next one would find the drive in another state.
@@ -151,22 +110,17 @@ def _replay_counted(
     first = f"cells/{run.step}-replay{run.repeat}-{run.trace.name}"
 
     def attempt(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        return _replay_once(bench, progress, run, name, prefilled if name == first else None, barrier)
+        return _replay_once(bench, progress, run, name)
 
-    alike = run.warm and not run.phase and barrier is None
+    alike = run.warm and not run.phase
     line, facts = bench.undisturbed(first, attempt, place, lambda line: line, alike=alike)
     line = {**place, **line, **facts}
     bench.recording.append("replay", **line)
     return line
 
 
-def _replay_once(
-    bench: Bench, progress: Progress, run: _Run, name: str, prefilled: _Prefilled | None, barrier: Barrier | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Replay one trace once, with its evidence in folder `name`; return what it gave and the facts for the journal.
-
-    Drives with a `barrier` begin at a common time, `start_ns` in the journal, on CLOCK_MONOTONIC.
-    """
+def _replay_once(bench: Bench, progress: Progress, run: _Run, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Replay one trace once, with its evidence in folder `name`; return what it gave and the facts for the journal."""
     fields, trace, repeat = run.fields, run.trace, run.repeat
     suffix = f", {run.phase['phase']} {run.phase['phase_pass']}" if run.phase else ""
     text = f"replay {repeat} ({'warm' if run.warm else 'cold'}) of at most {_most(fields)} of {trace.name}{suffix}"
@@ -179,36 +133,21 @@ def _replay_once(
 
     tick(0.0)
     issued = fields.get("issued", ())
-    data = new_data(bench.device.logical_block_bytes) if fields.get("verify") else None
-    if prefilled is not None:
-        data = prefilled.data
     options = EngineOptions(
         depth_limit=fields["depth_limit"],
         go_on=fields["on_error"] == "go-on",
         polled="polled" in issued,
         kernel_thread="kernel-thread" in issued,
         nvme="nvme" in issued,
-        seed=bench.plan.seed(name) if data is None else data["seed"],
-        exact_data=data is not None,
-        prefilled=0 if prefilled is None else prefilled.requests,
+        seed=bench.plan.seed(name),
     )
-    common: dict[str, int] = {}
 
     def act(folder: Path) -> Timing | None:
-        # Only now, because the samples before a replay take a different time for each drive.
-        if barrier is not None:
-            lead_s = READY_S + READY_S_PER_REQUEST * trace.prepared.requests
-            release = barrier.wait(f"start of pass {repeat} of step {run.step}", lead_s=lead_s)
-            if bench.plan.clock == "wall":
-                common["start_ns"] = release.start_ns
-        timed = replace(options, start_ns=common.get("start_ns"))
-        manner = Manner(fields["engine"], timed, watched=_is_watched(fields["watched"], run.warm))
-        return bench.device.replay(trace.prepared, folder, manner, tick)
+        return bench.device.replay(trace.prepared, folder, options, tick)
 
     try:
         directory, facts = bench.run(name, act, counted=not options.nvme)
-        data_path = bench.device.data_path()
-        report = evaluate(trace.prepared, directory, data, {} if data_path is None else {ONLY: data_path})
+        report = evaluate(trace.prepared, directory)
         if report["state"] != "finished" or report["partial"]:
             raise CellFailed("; ".join(report["marks"]))
     except CellFailed as failure:
@@ -219,9 +158,8 @@ def _replay_once(
     measured = ("busy_s", "bandwidth_mib_s", "access_time_us", "score", "duration_s")
     line = {
         "warm": run.warm, **run.phase, "trace_sha256": trace.sha256,
-        "choice": fields["choice"], "engine": report["engine"], **common,
+        "choice": fields["choice"], "engine": report["engine"],
         "metrics": {"reads_and_writes": reads_and_writes, "bytes": moved, **{key: report[key] for key in measured}},
-        **({"data_check": report["data_check"]} if data else {}),
     }  # fmt: skip
     return line, {**replay_writes(report), **facts}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import shutil
 import stat
@@ -16,11 +15,8 @@ from drivelab.core.errors import UserError
 from drivelab.replay import native
 from drivelab.replay.engine_records import open_results, open_schedule
 from drivelab.replay.outcome import write_outcome
-from drivelab.replay.verify.data_requests import DATA
 from drivelab.trace.records import writable
 
-DATA_FILE = "data.json"
-"""Seed and block size of data to be checked, for a replay that is killed."""
 PLAN = "trace"
 """Stem of the schedule and of the planned requests."""
 _LOCK = "replay.lock"
@@ -129,9 +125,7 @@ def _save(folder: Path, output: Path) -> None:
         if native.engine_report(folder)["state"] == "prepared":
             return
         kept = _free_name(output)
-        data = folder / DATA_FILE
-        about = {DATA: json.loads(data.read_text(encoding="utf-8"))} if data.exists() else {}
-        write_outcome(planned, results, kept, {"engine": "native", **about})
+        write_outcome(planned, results, kept, {"engine": "native"})
     except UserError as error:
         _say(f"an earlier replay was interrupted, but its results are unusable: {error}")
     else:

@@ -1,101 +1,66 @@
-"""One replay outside of a study, without conditioning: a trace on a drive of the sheet, a loop device or a file, or its
-volumes each on one."""
+"""One replay outside of a study, without conditioning: a trace on a drive of the sheet, a loop device or a file."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.drives.target import Target
 from drivelab.plan.replay_choice import ReplayChoice
-from drivelab.recording.writer import write_json
 from drivelab.replay import native, once
-from drivelab.replay.engine_records import open_schedule
 from drivelab.replay.native import EngineOptions
-from drivelab.replay.once import Manner
 from drivelab.replay.outcome import OUTCOME_FILE
 from drivelab.replay.prefill import check_prefill, prefill_options, prefill_schedule
-from drivelab.replay.prepare import Prepared, prepare_volumes
-from drivelab.replay.verify.data_check import read_back
-from drivelab.replay.verify.verification import new_data
-from drivelab.replay.volumes import ONLY, Volumes
-from drivelab.run.replays.replay_folder import DATA_FILE, PLAN, folder_of
-from drivelab.run.replays.replay_targets import (
-    device_of,
-    free,
-    is_path,
-    opened_targets,
-    refuse_volumes,
-    row_of,
-)
+from drivelab.replay.prepare import Prepared, prepare
+from drivelab.run.replays.replay_folder import PLAN, folder_of
+from drivelab.run.replays.replay_targets import free, opened_target
 from drivelab.trace.records import refuse_source, writable
 from drivelab.trace.trace_catalogue import sha256_of
 
 
 def replay(
     trace: Path,
-    targets: Mapping[str, str],
+    target: str,
     output: Path,
     choice: ReplayChoice,
-    manner: Manner,
+    options: EngineOptions,
     *,
     sheet: Path,
-    skipped: Sequence[str] = (),
     prefill: bool = False,
     destroy: bool = False,
-    verify: bool = False,
 ) -> dict[str, Any]:
     """Replay a trace once, write a row per request to `output`, and return the report.
 
-    `targets`: the target of each volume by its name, or of ONLY for a trace of one volume. All volumes begin together.
-    `skipped`: volumes that are left out.
+    The report is that of drivelab.replay.evaluation.replay_report with `trace`, `target` and `failed_requests`. During
+    the replay its files lie next to `output` in a folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial
+    replay.
 
-    The report is that of drivelab.replay.evaluation.replay_report with `trace`, `target` and `failed_requests`, and
-    `volumes` with a report of each, if the trace has several. During the replay its files lie next to `output` in a
-    folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial replay. `verify`: judge what reads return, and
-    read back what was written; see drivelab.replay.verify.verification.
-
-    Raises UserError, before writing to a target, when a target may not be used, the trace does not fit, or the engine
-    cannot start. Raises it after the replay when the data cannot be read back; `output` is kept. A replay that ended
-    early is not an error: see `partial`.
+    Raises UserError, before writing to the target, when it may not be used, the trace does not fit, or the engine
+    cannot start. A replay that ended early is not an error: see `partial`.
     """
-    if (manner.engine == "native" or prefill) and (reason := native.possible()) is not None:
-        raise UserError(f"the native engine cannot run here: {reason}; use --engine fio, or fix that")
-    if verify and manner.engine != "native":
-        raise UserError("fio's replay writes no data that can be checked; use the native engine, or remove --verify")
-    refuse_volumes(trace, targets, skipped)
-    _refuse_manner(manner, targets)
-    refuse_source(output, [trace, *map(Path, targets.values())])
+    if (reason := native.possible()) is not None:
+        raise UserError(f"the replay engine cannot run here: {reason}; fix that")
+    refuse_source(output, [trace, Path(target)])
     with writable(output):
         output.parent.mkdir(parents=True, exist_ok=True)
-    with opened_targets(targets, sheet, destroy) as opened, folder_of(output) as folder:
-        volumes = Volumes(
-            {volume: each.capacity_bytes for volume, each in opened.items()},
-            max(each.logical_block_bytes for each in opened.values()),
-        )
-        prepared = prepare_volumes(trace, folder / PLAN, choice, volumes)
-        data = new_data(volumes.block_bytes, volumes.names if prefill else ()) if verify else None
-        if data:
-            manner = replace(manner, options=replace(manner.options, seed=data["seed"], exact_data=True))
-            write_json(folder / DATA_FILE, data)
+    with opened_target(target, sheet, destroy) as opened, folder_of(output) as folder:
+        prepared = prepare(trace, folder / PLAN, choice, opened.capacity_bytes, opened.logical_block_bytes)
         try:
-            report = _run(opened, prepared, folder, manner, data, prefill=prefill)
+            report = _run(opened, prepared, folder, options, prefill=prefill)
         except BaseException:
-            if manner.engine == "native" and (folder / OUTCOME_FILE).exists():
+            if (folder / OUTCOME_FILE).exists():
                 _keep(folder, output)
                 print(f"drivelab: the evaluation did not finish; the requests are in {output}", file=sys.stderr)
             raise
         _keep(folder, output)
-    result = _on_target(report, opened.values())
-    if volumes.named:
-        each_report = report["volumes"]
-        result["volumes"] = {name: _on_target(each_report[name], [opened[name]]) for name in opened}
-    return {**result, "trace": {"name": trace.stem, "path": str(trace), "sha256": sha256_of(trace)}}
+    return {
+        **_on_target(report, opened),
+        "trace": {"name": trace.stem, "path": str(trace), "sha256": sha256_of(trace)},
+    }
 
 
 def _keep(folder: Path, output: Path) -> None:
@@ -103,84 +68,48 @@ def _keep(folder: Path, output: Path) -> None:
         (folder / OUTCOME_FILE).replace(output)
 
 
-def _refuse_manner(manner: Manner, targets: Mapping[str, str]) -> None:
-    """Raise UserError for a manner that cannot serve several volumes."""
-    if manner.engine != "native" and ONLY not in targets:
-        raise UserError("fio's replay has one volume; use the native engine for a trace of several")
-    if manner.options.nvme and len(targets) > 1:
-        raise UserError("--nvme: NVMe commands go to one drive; map one volume, or replay without --nvme")
-
-
-def _run(
-    opened: Mapping[str, Target],
-    prepared: Prepared,
-    folder: Path,
-    manner: Manner,
-    data: Mapping[str, Any] | None,
-    *,
-    prefill: bool,
-) -> dict[str, Any]:
+def _run(target: Target, prepared: Prepared, folder: Path, options: EngineOptions, *, prefill: bool) -> dict[str, Any]:
     """Replay and return the report; raises UserError when the engine cannot begin."""
-    targets = list(opened.values())
 
-    def free_all() -> None:
-        for each in targets:
-            free(each)
+    def free_target() -> None:
+        free(target)
 
     try:
         if prefill:
-            options = prefill_options(manner.options, data, prepared.schedule)
-            prefilled = _prefill(targets, prepared, folder, options, free_all)
-            manner = replace(manner, options=replace(manner.options, prefilled=prefilled))
+            _prefill(target, prepared, folder, prefill_options(options), free_target)
         with suppress(KeyboardInterrupt):  # evaluate the completed part
-            once.run(targets[0], prepared, folder, manner, on_hang=free_all, others=targets[1:])
-        if manner.engine == "native" and not once.begun(folder):
+            once.run(target, prepared, folder, options, on_hang=free_target)
+        if not once.begun(folder):
             raise KeyboardInterrupt
-        return once.evaluate(prepared, folder, data, {name: each.own_path for name, each in opened.items()})
+        return once.evaluate(prepared, folder)
     except CellFailed as failure:
-        raise UserError(f"replay on {', '.join(each.label for each in targets)}: {failure}") from None
+        raise UserError(f"replay on {target.label}: {failure}") from None
 
 
-def _on_target(report: Mapping[str, Any], targets: Collection[Target]) -> dict[str, Any]:
-    """Return a report with facts of its targets."""
-    virtual = any(each.approved is not None and each.approved.virtual is not None for each in targets)
-    kinds = dict.fromkeys(each.kind for each in targets)
+def _on_target(report: Mapping[str, Any], target: Target) -> dict[str, Any]:
+    """Return a report with facts of its target."""
+    virtual = target.approved is not None and target.approved.virtual is not None
     return {
         **report,
         "marks": [*(["virtual: the drive is a model"] if virtual else []), *report["marks"]],
         "target": {
-            "label": ", ".join(each.label for each in targets),
-            "kind": ", ".join(kinds),
-            "capacity_bytes": sum(each.capacity_bytes for each in targets),
-            "logical_block_bytes": max(each.logical_block_bytes for each in targets),
+            "label": target.label,
+            "kind": target.kind,
+            "capacity_bytes": target.capacity_bytes,
+            "logical_block_bytes": target.logical_block_bytes,
         },
         "failed_requests": sum(counts["requests"] for counts in report["failed"].values()),
     }
 
 
-def check(outcome: Path, name: str, *, sheet: Path, power_cut: bool, volume: str | None = None) -> dict[str, Any]:
-    """Check the data that an earlier replay wrote to the target `name`, a drive of the sheet or a path.
-
-    `volume`: the volume that it replayed there, of several.
-    """
-    if is_path(name):
-        return read_back(name, outcome, power_cut=power_cut, volume=volume)
-    with device_of(row_of(name, sheet)) as device:
-        return read_back(device, outcome, power_cut=power_cut, volume=volume)
-
-
 def _prefill(
-    targets: Sequence[Target], prepared: Prepared, folder: Path, options: EngineOptions, on_hang: Callable[[], None]
-) -> int:
-    """Write the blocks that the trace reads, in a folder beside the replay's results; return the requests."""
+    target: Target, prepared: Prepared, folder: Path, options: EngineOptions, on_hang: Callable[[], None]
+) -> None:
+    """Write the blocks that the trace reads, in a folder beside the replay's results."""
     directory = folder / "prefill"
     directory.mkdir()
     schedule = directory / "prefill.schedule"
     if not prefill_schedule(prepared.schedule, schedule):
-        return 0
-    others = [(each.path, each.identity) for each in targets[1:]]
-    native.run_engine(
-        targets[0].path, targets[0].identity, schedule, directory, options, others=others, on_hang=on_hang
-    )
+        return
+    native.run_engine(target.path, target.identity, schedule, directory, options, on_hang=on_hang)
     check_prefill(directory)
-    return int(open_schedule(schedule).header["count"])

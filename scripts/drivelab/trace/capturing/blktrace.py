@@ -12,9 +12,6 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
@@ -173,57 +170,6 @@ class Blktrace:
         body = {"boot_id": boot_id(), "pid": pid, "started": started(pid), "trace": str(self._disk.trace),
                 "owner": own, "owner_started": started(own)}  # fmt: skip
         tracer.save_journal(run_directory() / f"blktrace-{self._disk.name}.json", body)
-
-
-class Blktraces:
-    """One capture of several block devices: a blktrace for each, because its `-o` names the files of one."""
-
-    name = Blktrace.name
-    interval_s = Blktrace.interval_s
-
-    def __init__(self, outputs: Mapping[Disk, Path], debug_block: Path = DEBUG_BLOCK) -> None:
-        """`outputs` has the base name of the files to write for each device."""
-        self._each = [Blktrace(disk, output, debug_block) for disk, output in outputs.items()]
-
-    def start(self) -> None:
-        """Start tracing all devices, or none; raise as Blktrace does."""
-        try:
-            for each in self._each:
-                each.start()
-        except BaseException:
-            self.abandon()
-            raise
-
-    def poll(self) -> None:
-        """Do nothing: blktrace reads the events itself."""
-
-    def stop(self) -> Counter[str]:
-        """Stop tracing and return losses by kind, of all devices together."""
-        return sum((each.stop() for each in self._each), Counter[str]())
-
-    @property
-    def remarks(self) -> list[str]:
-        return [remark for each in self._each for remark in each.remarks]
-
-    def counts(self) -> list[Counts]:
-        """Return events by CPU of each device, after `stop`; raise UserError for invalid files."""
-        return [each.counts() for each in self._each]
-
-    def cost(self) -> Cost:
-        """Return the cost of all readers, after `stop`."""
-        costs = [each.cost() for each in self._each]
-        return replace(costs[0], reader_cpu_s=sum(cost.reader_cpu_s for cost in costs),
-                       buffer_bytes_per_cpu=sum(cost.buffer_bytes_per_cpu for cost in costs))  # fmt: skip
-
-    def processes(self) -> dict[int, str]:
-        """Return no names: the records contain them."""
-        return {}
-
-    def abandon(self) -> None:
-        """Stop tracing without results; does nothing if already stopped."""
-        with ExitStack() as stack:
-            for each in self._each:
-                stack.callback(each.abandon)
 
 
 def recover() -> None:

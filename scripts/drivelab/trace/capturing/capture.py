@@ -8,7 +8,7 @@ import platform
 import shutil
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -20,20 +20,20 @@ from drivelab.core.termination import deferred
 from drivelab.trace.capturing import blktrace, ftrace, guardian, tracer
 from drivelab.trace.capturing import command as running
 from drivelab.trace.capturing import disk as disks
-from drivelab.trace.capturing.blktrace import Blktraces, RefusedError
+from drivelab.trace.capturing.blktrace import Blktrace, RefusedError
 from drivelab.trace.capturing.capture_report import REPORT_NAME, CaptureReport, Cost, Counts
 from drivelab.trace.capturing.disk import Disk
 from drivelab.trace.capturing.ftrace import Ftrace
 from drivelab.trace.capturing.guardian import Guardian
 
-__all__ = ["BACKENDS", "CaptureReport", "capture", "capture_several", "possible", "recover"]
+__all__ = ["BACKENDS", "CaptureReport", "capture", "possible", "recover"]
 
 BASE_NAME = "trace"
 BACKENDS = ("blktrace", "ftrace")
 
 
 class Backend(Protocol):
-    """A way to trace devices in one session; the last three methods are valid after `stop`."""
+    """A way to trace a device; the last three methods are valid after `stop`."""
 
     @property
     def remarks(self) -> Sequence[str]: ...
@@ -45,7 +45,7 @@ class Backend(Protocol):
     def poll(self) -> None: ...
     def stop(self) -> Counter[str]: ...
     def abandon(self) -> None: ...
-    def counts(self) -> Sequence[Counts]: ...
+    def counts(self) -> Counts: ...
     def cost(self) -> Cost: ...
     def processes(self) -> dict[int, str]: ...
 
@@ -81,114 +81,89 @@ def capture(
     backend: str | None = None,
     guard: Guardian | None = None,
 ) -> CaptureReport:
-    """Run a command and record all requests that reach a block device meanwhile; see `capture_several`."""
-    return capture_several({output: device}, command, output, cwd=cwd, backend=backend, guard=guard)[0]
+    """Run a command and record all requests that reach a block device meanwhile.
 
+    Requests of other processes are recorded too. Only the command writes to the device. The raw files
+    (`trace.blktrace.CPU`), `capture.json`, and the command's stdout and stderr go to `output`. Processes that the
+    command leaves in its session are killed. The tracer is always restored: after kill -9 by a guardian process, and if
+    that is killed too, by the next capture. `backend` is one of BACKENDS; None is the first that works. `guard` is the
+    caller's own guardian, if any.
 
-def capture_several(
-    devices: Mapping[Path, str],
-    command: Sequence[str],
-    output: Path,
-    *,
-    cwd: Path | None = None,
-    backend: str | None = None,
-    guard: Guardian | None = None,
-) -> list[CaptureReport]:
-    """Run a command and record all requests that reach some block devices meanwhile, in one session.
-
-    `devices` has the device of each folder: `output` for one, folders in it for several. No two may be partitions of
-    one drive, which the kernel cannot trace separately. Requests of other processes are recorded too. Only the command
-    writes to the devices. The raw files (`trace.blktrace.CPU`) and `capture.json` go to the device's folder, the
-    command's stdout and stderr to `output`. Processes that the command leaves in its session are killed. The tracer is
-    always restored: after kill -9 by a guardian process, and if that is killed too, by the next capture. `backend` is
-    one of BACKENDS; None is the first that works. `guard` is the caller's own guardian, if any.
-
-    Raises UserError when a device is not a block device, the command is not found, `output` is not empty or is on a
+    Raises UserError when `device` is not a block device, the command is not found, `output` is not empty or is on the
     device, or another tracer is active. A failed command raises no error: see `exit_status`. A loss raises no error
     either: see `lost`.
     """
-    folders = {disks.find(device): folder for folder, device in devices.items()}
-    if len({disk.whole for disk in folders}) < len(devices):
-        raise ValueError(f"{', '.join(devices.values())}: the kernel traces no two parts of one drive")
+    disk = disks.find(device)
     if os.geteuid() != 0:
         raise UserError("tracing needs root; run drivelab with sudo")
     if not command or shutil.which(command[0]) is None:
         raise UserError(f"command '{' '.join(command)}': program '{''.join(command[:1])}' is not found; check its name")
-    _prepare(output, folders)
+    _prepare(output, disk)
     with (
         _removed_when(KeyboardInterrupt, output),
         nullcontext(guard) if guard else guardian.watch() as guard,
     ):
         with _removed_when(UserError, output):
-            tracing, refused = _start({disk: folder / BASE_NAME for disk, folder in folders.items()}, backend)
+            tracing, refused = _start(disk, output / BASE_NAME, backend)
         try:
-            before = [(disk.facts(), disk.completed()) for disk in folders]
+            facts, completed = disk.facts(), -disk.completed()
             started = datetime.now(UTC)
             offset_ns = time.clock_gettime_ns(time.CLOCK_REALTIME) - time.clock_gettime_ns(time.CLOCK_MONOTONIC)
             outcome = running.run(
                 command, cwd, output, tracing.poll, tracing.interval_s, guard.session, guard.environment
             )
-            for disk in folders:
-                disk.settle()
-            after = [(disk.facts(), disk.completed()) for disk in folders]
+            disk.settle()
+            changed = disk.facts() != facts
+            completed += disk.completed()
             lost = tracing.stop()
         except BaseException:
             with deferred():
                 tracing.abandon()
             raise
-    reports: list[CaptureReport] = []
-    for (disk, folder), counts, (facts, completed_before), (facts_after, completed_after) in zip(
-        folders.items(), tracing.counts(), before, after, strict=True
-    ):
-        completed = completed_after - completed_before
-        doubts = _doubts(disk, counts, completed, facts_after != facts)
-        losses = lost + Counter(counts.lost) + Counter({kind: count for kind, (count, _) in doubts.items()})
-        report = CaptureReport(
-            backend=tracing.name,
-            blktrace_refused=refused,
-            device=disk.device,
-            capacity_bytes=facts.capacity_bytes,
-            first_sector=facts.first_sector,
-            logical_block_bytes=facts.logical_block_bytes,
-            command=list(command),
-            exit_status=outcome.exit_status,
-            started=started.isoformat(timespec="milliseconds"),
-            duration_s=outcome.duration_s,
-            user_s=outcome.user_s,
-            system_s=outcome.system_s,
-            max_rss_bytes=outcome.max_rss_bytes,
-            realtime_offset_ns=offset_ns,
-            kernel=platform.release(),
-            events=counts.events,
-            events_per_s=counts.events / outcome.duration_s,
-            cpus=sorted(counts.by_cpu),
-            events_by_cpu={str(cpu): events for cpu, events in sorted(counts.by_cpu.items())},
-            device_requests=max(completed, 0),
-            cost=tracing.cost(),
-            lost=dict(sorted(losses.items())),
-            session_lost=lost.total(),
-            processes={str(pid): text for pid, text in sorted(tracing.processes().items())},
-            base=BASE_NAME,
-            remarks=[*tracing.remarks, *(text for _, text in doubts.values())],
-        )
-        (folder / REPORT_NAME).write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
-        reports.append(report)
-    return reports
+    counts = tracing.counts()
+    doubts = _doubts(disk, counts, completed, changed)
+    losses = lost + Counter(counts.lost) + Counter({kind: count for kind, (count, _) in doubts.items()})
+    report = CaptureReport(
+        backend=tracing.name,
+        blktrace_refused=refused,
+        device=disk.device,
+        capacity_bytes=facts.capacity_bytes,
+        first_sector=facts.first_sector,
+        logical_block_bytes=facts.logical_block_bytes,
+        command=list(command),
+        exit_status=outcome.exit_status,
+        started=started.isoformat(timespec="milliseconds"),
+        duration_s=outcome.duration_s,
+        user_s=outcome.user_s,
+        system_s=outcome.system_s,
+        max_rss_bytes=outcome.max_rss_bytes,
+        realtime_offset_ns=offset_ns,
+        kernel=platform.release(),
+        events=counts.events,
+        events_per_s=counts.events / outcome.duration_s,
+        cpus=sorted(counts.by_cpu),
+        events_by_cpu={str(cpu): events for cpu, events in sorted(counts.by_cpu.items())},
+        device_requests=max(completed, 0),
+        cost=tracing.cost(),
+        lost=dict(sorted(losses.items())),
+        processes={str(pid): text for pid, text in sorted(tracing.processes().items())},
+        base=BASE_NAME,
+        remarks=[*tracing.remarks, *(text for _, text in doubts.values())],
+    )
+    (output / REPORT_NAME).write_text(json.dumps(asdict(report), indent=1) + "\n", encoding="utf-8")
+    return report
 
 
-def _prepare(output: Path, folders: Mapping[Disk, Path]) -> None:
+def _prepare(output: Path, disk: Disk) -> None:
     if output.exists() and (not output.is_dir() or any(output.iterdir())):
         raise UserError(f"{output}: is not empty; name a new folder for the capture")
     output.mkdir(parents=True, exist_ok=True)
-    for disk in folders:
-        if disk.carries(output):
-            output.rmdir()
-            raise UserError(
-                f"{output}: is on {disk.device}, so the capture would trace its own writes; "
-                "name a folder on another drive or in memory (/dev/shm)"
-            )
-    for folder in folders.values():
-        folder.mkdir(exist_ok=True)
+    if disk.carries(output):
+        output.rmdir()
+        raise UserError(
+            f"{output}: is on {disk.device}, so the capture would trace its own writes; "
+            "name a folder on another drive or in memory (/dev/shm)"
+        )
 
 
 @contextmanager
@@ -201,27 +176,24 @@ def _removed_when(errors: type[BaseException] | tuple[type[BaseException], ...],
         raise
 
 
-def _start(bases: Mapping[Disk, Path], backend: str | None) -> tuple[Backend, str | None]:
+def _start(disk: Disk, base: Path, backend: str | None) -> tuple[Backend, str | None]:
     """Return the first backend that works, and why it is not blktrace."""
     tracer.lock().close()  # report another drivelab process as such
     reason = "blktrace was not requested"
     if backend != "ftrace":
-        for disk in bases:
-            tracer.refuse_foreign(disk.trace, ftrace.TRACING, own_ring=False)
-        first = Blktraces(bases)
+        tracer.refuse_foreign(disk.trace, ftrace.TRACING, own_ring=False)
+        first = Blktrace(disk, base)
         try:
             first.start()
             return first, None
         except RefusedError as refused:
             reason = str(refused)
-        for base in bases.values():
-            for path in base.parent.glob(f"{base.name}.blktrace.*"):
-                path.unlink()
+        for path in base.parent.glob(f"{base.name}.blktrace.*"):
+            path.unlink()
     impossible = "remove --backend to try ftrace" if backend == "blktrace" else ftrace.possible()
     if impossible is not None:
-        names = ", ".join(disk.device for disk in bases)
-        raise UserError(f"{names} cannot be traced: {impossible} ({reason})")
-    second = Ftrace(bases)
+        raise UserError(f"{disk.device} cannot be traced: {impossible} ({reason})")
+    second = Ftrace(disk, base)
     second.start()
     return second, reason
 

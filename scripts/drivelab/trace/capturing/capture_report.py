@@ -100,8 +100,6 @@ class CaptureReport:
     cost: Cost
     lost: dict[str, int]
     """Losses by kind (see LOSSES); empty: the capture is complete."""
-    session_lost: int
-    """Those of `lost` that are of the whole session; with several devices, the device is unknown."""
     processes: dict[str, str]
     """Process names by PID."""
     base: str

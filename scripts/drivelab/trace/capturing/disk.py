@@ -47,12 +47,6 @@ class Disk:
         return self.sys_block / self.name / "trace"
 
     @property
-    def whole(self) -> str:
-        """Kernel name of the drive that it is or is a partition of; the kernel traces one of these at a time."""
-        path = (self.sys_block / self.name).resolve()
-        return path.parent.name if (path / "partition").exists() else self.name
-
-    @property
     def number(self) -> int:
         """The device number in the kernel's records (linux/kdev_t.h). 12 bits are the major number, 20 the minor."""
         major, _, minor = text(self.sys_block / self.name / "dev").partition(":")

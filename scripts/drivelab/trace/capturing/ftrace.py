@@ -10,7 +10,6 @@ import errno
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -47,22 +46,23 @@ class _Ring:
 
 
 class Ftrace:
-    """One capture of one or several block devices, under a lock: the kernel has one tracer."""
+    """One capture of one block device, under a lock: the kernel has one tracer."""
 
     name = "ftrace"
 
-    def __init__(self, outputs: Mapping[Disk, Path], tracing: Path = TRACING) -> None:
-        """`outputs` has the base name of the files to write for each device."""
-        self._outputs = outputs
+    def __init__(self, disk: Disk, output: Path, tracing: Path = TRACING) -> None:
+        """`output` is the base name of the files to write."""
+        self._disk = disk
+        self._output = output
         self._tracing = tracing
         self._lock: TextIO | None = None
         self._rings: list[_Ring] = []
         self._ours: dict[str, str] = {}
         self._processes: dict[int, str] = {}
-        self._counts: list[Counts] = []
+        self._counts: Counts | None = None
         self._cpu_s, self._drains, self._fill, self._size = 0.0, 0, 0.0, 0
         self._page = bytearray()
-        self._numbers: list[int] = []
+        self._number = 0
         self.remarks: list[str] = []
         """What is wrong with the capture, in sentences."""
 
@@ -77,10 +77,8 @@ class Ftrace:
         try:
             recover(self._tracing)
             tracer.mount(self._tracing)
-            for disk in self._outputs:
-                tracer.refuse_foreign(disk.trace, self._tracing)
-            traces = [disk.trace for disk in self._outputs]
-            tracer.write_journal(tracer.state(self._tracing), traces)
+            tracer.refuse_foreign(self._disk.trace, self._tracing)
+            tracer.write_journal(tracer.state(self._tracing), [self._disk.trace])
             self._set_up()
             self._ours = self._now()
         except BaseException:
@@ -99,14 +97,13 @@ class Ftrace:
         self._cpu_s += time.thread_time() - begun_s
 
     def stop(self) -> Counter[str]:
-        """Stop, read the rest, restore, write the files; return losses by kind, of all devices together."""
+        """Stop, read the rest, restore, write the files; return losses by kind."""
         try:
             self._compare()
             for ring in self._rings:
                 self._fill = max(self._fill, tracer.ring_counts(ring.cpu)["bytes"] / ring.size_bytes)
-            for disk in self._outputs:
-                if disk.trace.exists():
-                    (disk.trace / "enable").write_text("0")
+            if self._disk.trace.exists():
+                (self._disk.trace / "enable").write_text("0")
             for ring in self._rings:
                 self._drain(ring, None)
             rings = list(self._rings)
@@ -115,14 +112,14 @@ class Ftrace:
         finally:
             self.abandon()
         lost["tracer_changed"] += len(self.remarks)
-        for number, output in zip(self._numbers, self._outputs.values(), strict=True):
-            self._counts.append(self._convert(rings, number, output, read, lost))
+        self._counts = self._convert(rings, read, lost)
         for ring in rings:
             ring.pages.unlink()
         return lost
 
-    def counts(self) -> list[Counts]:
-        """Return events by CPU of each device, after `stop`."""
+    def counts(self) -> Counts:
+        """Return events by CPU, after `stop`."""
+        assert self._counts is not None
         return self._counts
 
     def cost(self) -> Cost:
@@ -150,7 +147,7 @@ class Ftrace:
     def _set_up(self) -> None:
         from drivelab.trace.capturing import ring  # imports numpy, which nothing else here needs
 
-        self._numbers = [disk.number for disk in self._outputs]  # read now: a device may be gone at the end
+        self._number = self._disk.number  # read now: the device may be gone at the end
         self._page = bytearray(ring.page_bytes((self._tracing / "events/header_page").read_text()))
         cpus = tracer.cpus(self._tracing)
         self._put("tracing_on", "0")
@@ -168,11 +165,10 @@ class Ftrace:
             self._put(f"options/{name}", value)
         for cpu in cpus:
             self._rings.append(self._open(cpu))
-        for disk in self._outputs:
-            try:
-                (disk.trace / "enable").write_text("1")
-            except OSError as error:
-                raise UserError(f"{disk.device} cannot be traced ({error.strerror}); see what else uses it") from None
+        try:
+            (self._disk.trace / "enable").write_text("1")
+        except OSError as error:
+            raise UserError(f"{self._disk.device} cannot be traced ({error.strerror}); see what else uses it") from None
         self._put("tracing_on", "1")
 
     def _enlarge(self, cpus: list[Path]) -> int:
@@ -200,8 +196,7 @@ class Ftrace:
         except OSError as error:
             os.close(exclusion)
             raise UserError(f"{cpu}/trace_pipe_raw cannot be opened ({error.strerror})") from None
-        first = next(iter(self._outputs.values()))
-        pages = first.with_name(f"{first.name}.ring.{number}")
+        pages = self._output.with_name(f"{self._output.name}.ring.{number}")
         return _Ring(cpu, reader, exclusion, pages.open("wb", buffering=1 << 20), pages, self._size)
 
     def _put(self, name: str, value: str) -> None:
@@ -211,14 +206,14 @@ class Ftrace:
         """Return the present values of all settings that decide what is traced."""
         state = {name: tracer.text(self._tracing / name) for name in [*tracer.state(self._tracing), "set_event"]}
         names = ("enable", "act_mask", "start_lba", "end_lba", "pid")
-        files = [disk.trace / name for disk in self._outputs for name in names]
+        files = [self._disk.trace / name for name in names]
         return state | {str(file): tracer.text(file) for file in files}
 
     def _compare(self) -> None:
         """Add a remark for each setting that changed during the capture."""
-        gone = tuple(f"{disk.trace}/" for disk in self._outputs if not disk.trace.exists())
+        device, gone = f"{self._disk.trace}/", not self._disk.trace.exists()
         for name, now in self._now().items():
-            if now != self._ours[name] and not name.startswith(gone):
+            if now != self._ours[name] and not (gone and name.startswith(device)):
                 self.remarks.append(f"{name} changed from '{self._ours[name]}' to '{now}' during the capture")
 
     def _drain(self, ring: _Ring, pages: int | None) -> None:
@@ -249,24 +244,21 @@ class Ftrace:
                 lost[kind.replace(" ", "_")] += stats[kind]
         return lost, read
 
-    def _convert(
-        self, rings: list[_Ring], device: int, output: Path, read: dict[Path, int], lost: Counter[str]
-    ) -> Counts:
-        """Write one device's records, and note in `lost` what the rings lack; the same for each device."""
+    def _convert(self, rings: list[_Ring], read: dict[Path, int], lost: Counter[str]) -> Counts:
+        """Write the device's records, and note in `lost` what the rings lack."""
         from drivelab.trace.capturing import ring as ring_format
 
         by_cpu: dict[int, int] = {}
         ends: Counter[str] = Counter()
-        lost["missed"] = lost["read_by_others"] = 0
         for ring in rings:
             number = int(ring.cpu.name.removeprefix("cpu"))
             try:
-                with output.with_name(f"{output.name}.blktrace.{number}").open("wb") as out:
-                    counts = ring_format.convert(ring.pages, len(self._page), device, out)
+                with self._output.with_name(f"{self._output.name}.blktrace.{number}").open("wb") as out:
+                    counts = ring_format.convert(ring.pages, len(self._page), self._number, out)
             except ring_format.DamagedError as error:
                 raise UserError(f"{ring.pages}: {error}; the kernel's ring format is unknown; use blktrace") from None
             except OSError as error:
-                raise UserError(f"{output}: cannot be written ({error.strerror}); free some space") from None
+                raise UserError(f"{self._output}: cannot be written ({error.strerror}); free some space") from None
             by_cpu[number] = counts.events
             ends.update(data=counts.completions, empty=counts.empty_completions, queued=counts.empty_queued)
             lost["missed"] += counts.missed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,25 +38,3 @@ def one_volume(path: Path, output: Path, name: str) -> dict[str, Any]:
             entry = {"step": STEP, "volume": name, "requests": gatherer.rows, "source": facts}
             gatherer.finish(derived(trace.provenance, entry, {VOLUMES_KEY: None, "volume": name}))
     return entry
-
-
-def refuse_strangers(paths: Sequence[Path]) -> None:
-    """Raise UserError unless the traces are different volumes of one trace, as `one_volume` separates them."""
-    origins: dict[tuple[str, str], Path] = {}
-    for path in paths:
-        with open_trace(path) as trace:
-            last: Mapping[str, Any] = (trace.provenance.get("derived") or [{}])[-1]
-        if last.get("step") != STEP:
-            raise UserError(
-                f"{path}: is not one volume of a trace of several; separate each volume with 'drivelab trace filter "
-                "TRACE --volume NAME -o OUT.parquet'"
-            )
-        origin = (str(last["source"]["sha256"]), str(last["volume"]))
-        if origin in origins:
-            raise UserError(f"{path}: is volume '{last['volume']}', like {origins[origin]}; give each volume one drive")
-        origins[origin] = path
-    if len({sha256 for sha256, _ in origins}) > 1:
-        raise UserError(
-            f"{' and '.join(map(str, paths))}: are volumes of different traces, so they have no common time; merge the "
-            "traces with 'drivelab trace merge --place volumes', and separate the volumes of the result"
-        )

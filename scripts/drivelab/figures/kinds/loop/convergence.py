@@ -182,9 +182,10 @@ def _handles(axes: Axes, outside: str | None) -> list[Artist]:
 
 def _mark(axes: Axes, shown: pd.DataFrame, divisor: float, metric: str) -> None:
     """Mark tainted and host-limited cells and rounds after a gap, which make a curve less trustworthy."""
-    flags = (("tainted", "tainted", "o"), ("host_limited", "host-limited", "s"))
-    for column, label, marker in flags:
-        flagged = shown[shown[column].eq(True)] if column in shown else shown.iloc[:0]
+    tainted = shown["tainted"].eq(True) if "tainted" in shown else []
+    limited = shown["host_limit"].notna() if "host_limit" in shown else []
+    for rows, label, marker in ((tainted, "tainted", "o"), (limited, "host-limited", "s")):
+        flagged = shown[rows]
         if not flagged.empty:
             axes.plot(
                 flagged["round"],

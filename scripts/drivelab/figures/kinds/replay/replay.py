@@ -53,7 +53,7 @@ def replay(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
     title = f"Replay of {names[0]}" if len(names) == 1 else f"Replay of {len(names)} traces"
     metrics = [metric for metric in _METRICS if replays[metric].notna().any()]
     if not metrics:
-        return nothing(title, "The engine does not report single requests, so access time and busy time are unknown.")
+        return nothing(title, "No read or write completed, so access time and busy time are unknown.")
 
     lines = ["\n".join(textwrap.wrap(name, 22)) for name in rows]
     row_in = 0.165 * (max(name.count("\n") for name in lines) + 3) + (0.1 if len(rows) <= _MANY_ROWS else 0.0)
@@ -135,6 +135,4 @@ def _panel(axes: Axes, rows: list[pd.DataFrame], metric: str, colours: Mapping[s
 
 def _note(replays: pd.DataFrame) -> str:
     """Return how the trace was replayed, for the header."""
-    dropped = sorted({text for text in replays["dropped"].dropna() if text})
-    parts = [f"{column}: {', '.join(sorted(set(replays[column])))}" for column in ("engine", "timing")]
-    return "; ".join([*parts, *(f"not replayed: {text}" for text in dropped)])
+    return "; ".join(f"{column}: {', '.join(sorted(set(replays[column])))}" for column in ("engine", "timing"))

@@ -18,10 +18,8 @@ _BAD = "#ff8c7a"
 
 
 def badges(figure: Figure, replays: pd.DataFrame) -> None:
-    """Add badges for partial replays, wrong data and incomplete traces; call this before labelling the figure."""
+    """Add badges for partial replays and incomplete traces; call this before labelling the figure."""
     texts = {"PARTIAL replay": _BAD} if replays["partial"].astype(bool).any() else {}
-    if "wrong_blocks" in replays and (replays["wrong_blocks"].fillna(0) > 0).any():
-        texts["WRONG DATA"] = _BAD
     marks = dict.fromkeys(mark for text in replays["trace_marks"].dropna() for mark in text.split(", "))
     texts |= {f"{mark.upper()} trace": BADGES[mark] for mark in marks if mark in BADGES}
     for text, colour in texts.items():

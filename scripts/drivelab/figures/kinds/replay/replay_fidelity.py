@@ -57,7 +57,7 @@ def replay_fidelity(replays: pd.DataFrame, replay_issue_errors: pd.DataFrame, re
     elif (runs["timing_mode"] == "asap").all():
         style.note(figure, "Requests have no deadline; they were issued as soon as possible")
     else:
-        style.note(figure, "The engine does not report single requests, so issue errors are unknown")
+        style.note(figure, "No request was issued, so issue errors are unknown")
     if replays["trace"].nunique() > 1:
         style.note(figure, f"Over time: {common.run_name(shown.iloc[0])}")
     _over_time(panels[-1][0], over_time)

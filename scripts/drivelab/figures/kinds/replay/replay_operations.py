@@ -129,7 +129,7 @@ def replay_latency(replays: pd.DataFrame, replay_latency: pd.DataFrame) -> Figur
     bins = common.of_runs(replay_latency, common.counted(replays, "replays"), "replay_latency")
     bins = bins[bins["operation"].isin(["read", "write"])]
     if bins.empty:
-        return nothing(_TITLE, "The engine does not report single requests, so the distribution is unknown.")
+        return nothing(_TITLE, "No read or write completed, so the distribution is unknown.")
     selection.require(bins, "replay_latency")
     figure = style.new_figure(_TITLE)
     axes = figure.subplots()

@@ -45,9 +45,7 @@ def replay_phases(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
         raise ValueError("table 'replay_passes' has no phases; this figure is for a protocol that repeats by phase")
     metrics = [metric for metric in _METRICS if passes[metric].notna().any()]
     if not metrics:
-        return nothing(
-            "Consistency", "The engine does not report single requests, so access time and busy time are unknown."
-        )
+        return nothing("Consistency", "No read or write completed, so access time and busy time are unknown.")
     figure = style.new_figure("Consistency: pass by pass", height_in=1.2 + 1.7 * len(metrics))
     panels = figure.subplots(len(metrics), 1, sharex=True, squeeze=False)[:, 0]
     places = {tuple(row): place for place, row in enumerate(passes[_PASS].itertuples(index=False), start=1)}
