@@ -1,4 +1,4 @@
-"""Import of fio's JSON and of bench-fio's folders: values, sums of mixes, and refusals that name the file."""
+"""Import of fio's JSON: values, sums of mixes, and refusals that name the file."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ from import_origins import document, job, options
 
 from drivelab.core.errors import UserError
 from drivelab.fio.result import read_result
-from drivelab.imported import fio_json, fio_options, fio_plot
+from drivelab.imported import fio_json, fio_options
 from drivelab.imported.imported_report import plan_of
-from drivelab.imported.tables import tables_of, write_tables
-from drivelab.tables import io
+from drivelab.imported.tables import tables_of
 
 OWN = Path(__file__).parents[1] / "fio" / "data"
 
 
 def test_mix_is_reads_plus_writes(tmp_path: Path) -> None:
     path = origins.write(tmp_path / "a.json", document(job(700.0, 300.0, options("randrw", rwmixread="70"))))
-    run = fio_json.read_run(path)
+    run = origins.run(path)
     assert run.cell.workload == "RND 4KiB 70/30"
     assert run.values["iops"] == 1000.0
     assert run.values["bandwidth_mib_s"] == pytest.approx(1000 * 4096 / 2**20)
@@ -36,7 +35,7 @@ def test_real_output_gives_the_same_values_as_the_harness(tmp_path: Path) -> Non
     """json+ of fio 3.33 has bins, which give percentiles of both directions together."""
     text = json.loads((OWN / "mix" / "fio.json").read_text())
     text["jobs"][0]["job options"] = options("randrw", 4, 2, rwmixread="65")  # missing in that file
-    ours, theirs = fio_json.read_run(origins.write(tmp_path / "mix.json", text)).values, read_result(OWN / "mix")
+    ours, theirs = origins.run(origins.write(tmp_path / "mix.json", text)).values, read_result(OWN / "mix")
     assert ours["iops"] == pytest.approx(theirs.iops)
     assert ours["mean_latency_us"] == pytest.approx(theirs.mean_latency_us)
     expected = theirs.percentiles_us(50, 99, 99.9999)
@@ -45,7 +44,7 @@ def test_real_output_gives_the_same_values_as_the_harness(tmp_path: Path) -> Non
 
 def test_processes_reported_separately_are_summed(tmp_path: Path) -> None:
     jobs = [job(0.0, 500.0, options("write", 8, 3, "1m")) for _ in range(3)]
-    run = fio_json.read_run(origins.write(tmp_path / "a.json", document(*jobs)))
+    run = origins.run(origins.write(tmp_path / "a.json", document(*jobs)))
     assert (run.cell.label, run.values["iops"]) == ("SEQ 1024KiB 0/100 T3Q8", 1500.0)
 
 
@@ -55,7 +54,7 @@ def test_early_fio_3_gives_only_kib_per_second(tmp_path: Path) -> None:
         del early_job[part]["bw_bytes"]
     common = {"global options": early_job.pop("job options")}
     path = origins.write(tmp_path / "a.json", document(early_job, **common))
-    assert fio_json.read_run(path).values["bandwidth_mib_s"] == pytest.approx(4000 / 1024)
+    assert origins.run(path).values["bandwidth_mib_s"] == pytest.approx(4000 / 1024)
 
 
 def test_files_of_one_workload_are_rounds_in_time_order(tmp_path: Path) -> None:
@@ -166,7 +165,7 @@ BAD = {
 def test_fio_2_is_refused_for_its_version_whatever_else_it_lacks(tmp_path: Path) -> None:
     body = {"fio version": "fio-2.1", "jobs": [{"jobname": "a", "read": {"io_bytes": 1}}]}
     with pytest.raises(UserError, match=r"is from fio 2\.1, whose JSON has other units"):
-        fio_json.read_run(origins.write(tmp_path / "old.json", body))
+        origins.run(origins.write(tmp_path / "old.json", body))
 
 
 @pytest.mark.parametrize("job_runtime", [10_000, None])
@@ -180,11 +179,11 @@ def test_a_client_of_one_host_is_a_run_and_of_two_is_refused(tmp_path: Path, job
     del total["job options"]
     body = document(client_stats=[*jobs, total], **{"global options": {}})
     del body["jobs"], body["timestamp_ms"]
-    run = fio_json.read_run(origins.write(tmp_path / "client.json", body))
+    run = origins.run(origins.write(tmp_path / "client.json", body))
     assert (run.cell.label, run.values["iops"]) == ("RND 4KiB 100/0 T2Q4", 1000.0)
     body["client_stats"] = [jobs[0], {**jobs[1], "hostname": "other"}, total]
     with pytest.raises(UserError, match=r"is of several hosts \(lab, other\).* such as fio --client=lab JOBFILE"):
-        fio_json.read_run(origins.write(tmp_path / "clients.json", body))
+        origins.run(origins.write(tmp_path / "clients.json", body))
 
 
 @pytest.mark.parametrize("spoil", BAD)
@@ -192,7 +191,7 @@ def test_invalid_result_is_refused_by_name(tmp_path: Path, spoil: Any) -> None:
     body = document(job(1000.0, 0.0, options()))
     spoil(body)
     with pytest.raises(UserError, match=BAD[spoil]) as error:
-        fio_json.read_run(origins.write(tmp_path / "bad.json", body))
+        origins.run(origins.write(tmp_path / "bad.json", body))
     assert "bad.json" in str(error.value)
 
 
@@ -211,7 +210,7 @@ def test_invalid_result_is_refused_by_name(tmp_path: Path, spoil: Any) -> None:
 def test_file_without_json_is_refused(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(UserError, match=reason):
-        fio_json.read_run(tmp_path / "a.json")
+        origins.run(tmp_path / "a.json")
 
 
 def test_text_around_the_json_is_left_out_and_messages_are_notes(tmp_path: Path) -> None:
@@ -226,7 +225,7 @@ def test_text_around_the_json_is_left_out_and_messages_are_notes(tmp_path: Path)
 
 def test_result_after_a_message_about_a_mounted_device_is_refused() -> None:
     with pytest.raises(UserError, match=r"has the option rate_iops=400"):
-        fio_json.read_run(OWN / "mounted_device" / "fio.json")
+        origins.run(OWN / "mounted_device" / "fio.json")
 
 
 def test_refused_files_of_a_folder_are_left_out_by_name(tmp_path: Path) -> None:
@@ -269,7 +268,7 @@ def test_of_status_results_the_last_is_the_run(tmp_path: Path, ramp_s: int) -> N
         fio_job["read"] = origins.direction(1000.0 if seconds > 0 else 0.0, runtime_s=max(seconds, 0))
         results.append(json.dumps(document(fio_job, second=seconds - 10), indent=1))
     (tmp_path / "a.json").write_text("\n".join(results))
-    assert fio_json.read_run(tmp_path / "a.json").values["read_ios"] == 10_000
+    assert origins.run(tmp_path / "a.json").values["read_ios"] == 10_000
 
 
 def test_copy_of_a_run_is_refused(tmp_path: Path) -> None:
@@ -344,13 +343,13 @@ def test_several_targets_of_one_run_are_refused(tmp_path: Path, common: str, own
     (tmp_path / "a.json").write_text(text.replace(', "place": "common"', f", {common}" if common else ""))
     reason = "has several targets, /dev/sda/? and /dev/sdb/?, whose I/Os .*; run fio for each target by itself, such as"
     with pytest.raises(UserError, match=reason):
-        fio_json.read_run(tmp_path / "a.json")
+        origins.run(tmp_path / "a.json")
 
 
 def test_jobs_on_several_drives_are_refused_and_on_files_of_one_folder_read(tmp_path: Path) -> None:
     def read(*names: str) -> fio_json.Run:
         jobs = [job(500.0, 0.0, options(threads=2, filename=name)) for name in names]
-        return fio_json.read_run(origins.write(tmp_path / "a.json", document(*jobs)))
+        return origins.run(origins.write(tmp_path / "a.json", document(*jobs)))
 
     assert read("/mnt/x/1", "/mnt/x/2").targets == ["/mnt/x/1", "/mnt/x/2"]
     assert read(r"/dev/by-path/pci-0\:1", r"/dev/by-path/pci-0\:1").targets == ["/dev/by-path/pci-0:1"]
@@ -358,21 +357,15 @@ def test_jobs_on_several_drives_are_refused_and_on_files_of_one_folder_read(tmp_
         read("/dev/sda", "/dev/sdb")
 
 
-def bench_fio(folder: Path) -> Path:
-    """Write the folder of a sweep with a mix, in bench-fio's layout."""
-    second = 0
-    for depth in (1, 16):
-        for threads in (1, 4):
-            second += 60
-            read_job = job(1000.0 * depth * threads, 0.0, options("randread", depth, threads))
-            origins.write(folder / f"sdx/4k/randread-{depth}-{threads}.json", document(read_job, second=second))
+def test_a_folder_of_folders_is_a_sweep(tmp_path: Path) -> None:
+    """In the layout of bench-fio."""
+    for depth, threads in ((1, 1), (1, 4), (16, 1), (16, 4)):
+        read_job = job(1000.0 * depth * threads, 0.0, options("randread", depth, threads))
+        path = tmp_path / f"sdx/4k/randread-{depth}-{threads}.json"
+        origins.write(path, document(read_job, second=60 * depth + threads))
     mixed = job(75.0, 25.0, options("rw", 1, 1, "64k", rwmixread="75"))
-    origins.write(folder / "sdx/rw75/64k/rw-1-1.json", document(mixed, second=600))
-    return folder
-
-
-def test_bench_fio_folder_is_a_sweep(tmp_path: Path) -> None:
-    tables = tables_of(fio_plot.read(bench_fio(tmp_path), "a"))
+    origins.write(tmp_path / "sdx/rw75/64k/rw-1-1.json", document(mixed, second=6000))
+    tables = tables_of(fio_json.read(tmp_path, "a"))
     values = tables["summary"].query("metric == 'iops'").set_index("cell_label")["value"].to_dict()
     assert values == {
         "RND 4KiB 100/0 T1Q1": 1000.0,
@@ -382,96 +375,6 @@ def test_bench_fio_folder_is_a_sweep(tmp_path: Path) -> None:
         "SEQ 64KiB 75/25 T1Q1": 100.0,
     }
     assert set(tables["cells"]["directory"]) >= {"sdx/4k/randread-16-4.json", "sdx/rw75/64k/rw-1-1.json"}
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "reason"),
-    [
-        ("sdx/4k/randread-16-4.json", "sdx/4k/randread-32-4.json", "queue depth 32, its options say 16"),
-        ("sdx/4k/randread-16-4.json", "sdx/8k/randread-16-4.json", "block size bytes 8192, its options say 4096"),
-        ("sdx/rw75/64k/rw-1-1.json", "sdx/rw50/64k/rw-1-1.json", "read share 50, its options say 75"),
-    ],
-)
-def test_moved_file_is_refused(tmp_path: Path, before: str, after: str, reason: str) -> None:
-    bench_fio(tmp_path)
-    (tmp_path / after).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / before).rename(tmp_path / after)
-    with pytest.raises(UserError, match=reason):
-        fio_plot.read(tmp_path, "a")
-
-
-def logged(folder: Path, name: str, interval_ms: int, read: Any, threads: int = 1) -> dict[str, Any]:
-    """Return a result, and write logs of each thread with the rates `read` in IOPS, one per interval."""
-    logged_job = job(sum(read) / len(read) * threads, 0.0, options("randread", 16, threads,
-    log_avg_msec=str(interval_ms),
-              **{f"write_{kind}_log": f"/tmp/x/{name}" for kind in ("bw", "lat", "iops")}))  # fmt: skip
-    for thread in range(1, threads + 1):
-        for kind, values in (
-            ("iops", read), ("bw", [4 * rate for rate in read]), ("lat", [1e9 / rate for rate in read]),
-            ("clat", read), ("slat", read),
-        ):  # fmt: skip
-            lines = [
-                f"{interval_ms * number - number % 2}, {value}, 0, 0, 0\n" for number, value in enumerate(values, 1)
-            ]
-            (folder / f"{name}_{kind}.{thread}.log").write_text("".join(lines))
-    return document(logged_job, second=1000)
-
-
-def test_one_second_logs_become_the_series_of_their_cell(tmp_path: Path) -> None:
-    """The names are bench-fio's; the folder was moved since."""
-    folder = bench_fio(tmp_path) / "sdx/4k"
-    origins.write(folder / "randread-16-4.json", logged(folder, "randread-iodepth-16-numjobs-4", 1000, [200, 100], 4))
-    series = tables_of(fio_plot.read(tmp_path, "a"))["series"]
-    assert series[["time_s", "direction", "iops", "bandwidth_mib_s"]].values.tolist() == [
-        [1.0, "read", 800.0, 800 / 256], [2.0, "read", 400.0, 400 / 256],
-    ]  # fmt: skip
-    assert series["mean_latency_us"].tolist() == [5000.0, 10000.0]
-    assert set(series["workload"]) == {"RND 4KiB 100/0"}
-    cells = tables_of(fio_plot.read(tmp_path, "a"))["cells"].set_index("directory")
-    place = cells.loc["sdx/4k/randread-16-4.json", ["round", "cell"]]
-    assert {*zip(series["round"], series["cell"], strict=True)} == {tuple(place)}
-    write_tables(tables_of(fio_plot.read(tmp_path, "a")), fio_plot.read(tmp_path, "a"), tmp_path, tmp_path / "out")
-    assert len(io.read(tmp_path / "out/tables/series.parquet", "series")) == 2
-
-
-def test_logs_of_half_seconds_are_averaged(tmp_path: Path) -> None:
-    """Early versions used this interval; the last half second has no other half."""
-    origins.write(tmp_path / "randread-16-1.json", logged(tmp_path, "a", 500, [100, 300, 200, 200, 50]))
-    series = tables_of(fio_plot.read(tmp_path, "a"))["series"]
-    assert series[["time_s", "iops"]].values.tolist() == [[1.0, 200.0], [2.0, 200.0]]
-    assert series["mean_latency_us"].tolist() == pytest.approx([5000.0, 5000.0])
-
-
-def test_logs_of_several_runs_are_left_out_by_name(tmp_path: Path) -> None:
-    """Early versions named the logs by depth only."""
-    for threads in (1, 4):
-        body = logged(tmp_path, "random-read-depth-16", 500, [100, 300], threads)
-        body["timestamp_ms"] += threads
-        origins.write(tmp_path / f"randread-16-{threads}.json", body)
-    (recording,) = fio_plot.read(tmp_path, "a")
-    assert recording.series == []
-    assert "Logs random-read-depth-16 are left out: 2 runs overwrote each other's logs." in recording.notes
-
-
-def test_logs_with_an_unsuitable_interval_are_left_out_by_name(tmp_path: Path) -> None:
-    origins.write(tmp_path / "randread-16-1.json", logged(tmp_path, "a", 300, [100, 300]))
-    (recording,) = fio_plot.read(tmp_path, "a")
-    assert recording.series == []
-    assert "Logs a are left out: the averaging interval of 300 ms does not divide a second." in recording.notes
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("1000, nan, 0, 0, 0", r"a_iops\.1\.log, line 1: nan is not a finite number; restore the log"),
-        ("1000, 5, 1, 0, 0", "has no writes, but its logs a have some, so they belong to another run"),
-    ],
-)
-def test_logs_that_contradict_the_run_are_refused(tmp_path: Path, line: str, reason: str) -> None:
-    origins.write(tmp_path / "randread-16-1.json", logged(tmp_path, "a", 1000, [100, 300]))
-    (tmp_path / "a_iops.1.log").write_text(f"{line}\n")
-    with pytest.raises(UserError, match=reason):
-        fio_plot.read(tmp_path, "a")
 
 
 @pytest.mark.parametrize(
