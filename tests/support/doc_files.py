@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import shutil
 from pathlib import Path
 
@@ -50,18 +49,12 @@ def _volumes(folder: Path) -> None:
         file.write("\n".join(lines) + "\n")
 
 
-def _capture(folder: Path, name: str = "raw") -> None:
+def _capture(folder: Path) -> None:
     events = []
     for i in range(20):
         at, sector = 1_000_000 * i, 8 * i
         events += [(at + 1000 * step, letter, "R", sector, 4096) for step, letter in enumerate("QDC")]
-    write_capture(folder / name, events)
-
-
-def _two_captures(folder: Path) -> None:
-    for name in ("raw-data", "raw-log"):
-        _capture(folder, name)
-        (folder / name / "capture.json").write_text(json.dumps({"realtime_offset_ns": 1_700_000_000_000_000_000}))
+    write_capture(folder / "raw", events)
 
 
 def _other_results(folder: Path) -> None:
@@ -81,7 +74,7 @@ _OF = {
     "docs/exploring.md": (_other_results,),
     "docs/importing.md": (_tkperf, _fio, _printed),
     "docs/how-to/import.md": (_tkperf,),
-    "docs/how-to/trace.md": (_capture, _msr, _two_captures),
+    "docs/how-to/trace.md": (_capture, _msr),
     "docs/replay.md": (_volumes,),
     "docs/trace_formats.md": (_alibaba, _msr),
 }

@@ -11,7 +11,7 @@ from drivelab.plan.schema import load_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.name.removesuffix(".schema.yaml") for path in (ROOT / "workflow/schemas/output").iterdir())
-_DERIVED = {f"trace-{step}" for step in ("cut", "drop-idle", "filter", "issue-times", "merge", "repeat")}
+_DERIVED = {f"trace-{step}" for step in ("cut", "drop-idle", "filter", "issue-times")}
 
 
 def schema_of(command: str) -> str:

@@ -29,7 +29,7 @@ def one_volume(path: Path, output: Path, name: str) -> dict[str, Any]:
         if name not in trace.volumes:
             has = suggestion(name, list(trace.volumes)) if trace.volumes else "it has one volume, without a name"
             raise UserError(f"{path}: has no volume '{name}'; {has}")
-        with written(output, [path]) as gatherer:
+        with written(output, path) as gatherer:
             for batch in ordered(trace.batches(), path):
                 requests = pa.Table.from_batches([batch])
                 kept = requests.filter(pc.equal(requests[VOLUME.name].cast(pa.string()), name))
@@ -58,6 +58,6 @@ def refuse_strangers(paths: Sequence[Path]) -> None:
         origins[origin] = path
     if len({sha256 for sha256, _ in origins}) > 1:
         raise UserError(
-            f"{' and '.join(map(str, paths))}: are volumes of different traces, so they have no common time; merge the "
-            "traces with 'drivelab trace merge --place volumes', and separate the volumes of the result"
+            f"{' and '.join(map(str, paths))}: are volumes of different traces, so they have no common time; separate "
+            "volumes of one trace"
         )
