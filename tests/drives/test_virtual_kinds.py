@@ -1,4 +1,4 @@
-"""Volumes with credits and hard disks as block devices take at least the time of their model.
+"""Hard disks as block devices take at least the time of their model.
 
 A busy machine makes them slower, never faster; so all limits are lower limits.
 """
@@ -18,7 +18,6 @@ import pytest
 
 from drivelab.virtual import manage
 from drivelab.virtual.disk import Disk
-from drivelab.virtual.effects import Credits
 from drivelab.virtual.model import DriveModel
 
 pytestmark = pytest.mark.device
@@ -43,13 +42,6 @@ def seconds_of_reads(device: str, offsets: list[int], length: int = PAGE) -> flo
         for offset in offsets:
             assert os.preadv(descriptor, [memoryview(buffer)[:length]], offset) == length
         return time.monotonic() - begun_s
-
-
-def test_a_volume_without_credits_reads_at_its_base_rate(run_directory: Path, model: DriveModel) -> None:
-    """200 reads need 90 credits that are there and 110 that are earned at 100 per second."""
-    volume = replace(model, credits=Credits(base_iops=100, burst_iops=1000, bucket_ios=90, io_kib=16))
-    device = manage.start("volume", volume).device
-    assert seconds_of_reads(device, [0] * 200) > 1.09
 
 
 def test_a_hard_disk_seeks_and_turns(run_directory: Path, model: DriveModel) -> None:

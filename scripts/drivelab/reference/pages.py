@@ -224,7 +224,6 @@ def _virtual_drives() -> str:
         ("throttle", effects.Throttle),
         ("housekeeping", effects.Housekeeping),
         ("disturb", effects.Disturbance),
-        ("credits", effects.Credits),
     ):
         about = docstrings(effects, "Recurring") | docstrings(disk if effect is disk.Disk else effects, effect.__name__)
         inner = [(code(field.name), about.get(field.name, "")) for field in fields(effect)]

@@ -35,7 +35,7 @@ class FlashDrive(FlashState):
         self._variation = model.variation if scale else None
         self._page_factors = [1.0] if self._variation is None else self._variation.of_pages(model.serial)
         self._set_pace(scale)
-        self._is_disturbed = model.enabled and any((model.throttle, model.housekeeping, model.disturb, model.credits))
+        self._is_disturbed = model.enabled and any((model.throttle, model.housekeeping, model.disturb))
         self.before_command: Callable[[float], None] | None = None
         """Called with the time of each command of a drive with effects, before it warms the drive."""
 
@@ -54,7 +54,7 @@ class FlashDrive(FlashState):
         if start < now_us:
             start = now_us
         if self._is_disturbed:
-            start = self._disturbed(start, operation, length)
+            start = self._disturbed(start, length)
         start += self._command_us
         self._controller_free = start
         if operation == "read":
@@ -98,13 +98,11 @@ class FlashDrive(FlashState):
         self._erase_us = factor * model.erase_us
         self._suspend_us = self._program_us or math.inf
 
-    def _disturbed(self, start: float, operation: str, length: int) -> float:
+    def _disturbed(self, start: float, length: int) -> float:
         """Return the start of a command after effects delay or stretch it; from there it takes its usual time."""
         housekeeping, disturb = self.model.housekeeping, self.model.disturb
         if housekeeping is not None:
             start = housekeeping.free_from(start)
-        if self._bucket is not None and operation in ("read", "write"):
-            start = self._bucket.admit(start, length)
         if self.before_command is not None:
             self.before_command(start)
         stretched_us = self._command_us
