@@ -22,7 +22,7 @@ from drivelab.reference import gallery, json_schemas
 from drivelab.reference.markdown import anchor, code, comments, docstrings, table
 from drivelab.tables import columns, replay_schemas, result_schemas, schemas
 from drivelab.trace.capturing import applications
-from drivelab.virtual import disk, effects, model
+from drivelab.virtual import effects, model
 
 
 def sections(parser: argparse.ArgumentParser) -> str:
@@ -220,12 +220,11 @@ def _virtual_drives() -> str:
     parts = ["# Virtual drives\n\nKeys of an entry of `config/virtual_drives.yaml`. What they model: "
              "[virtual_drives.md](../virtual_drives.md).", table(("key", "default", "meaning"), rows)]  # fmt: skip
     for name, effect in (
-        ("disk", disk.Disk),
         ("throttle", effects.Throttle),
         ("housekeeping", effects.Housekeeping),
         ("disturb", effects.Disturbance),
     ):
-        about = docstrings(effects, "Recurring") | docstrings(disk if effect is disk.Disk else effects, effect.__name__)
+        about = docstrings(effects, "Recurring") | docstrings(effects, effect.__name__)
         inner = [(code(field.name), about.get(field.name, "")) for field in fields(effect)]
         parts.append(f"## {name}\n\n{effect.__doc__}\n\n" + table(("key", "meaning"), inner))
     return "\n\n".join(parts)

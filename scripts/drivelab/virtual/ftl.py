@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from drivelab.virtual.disk import Mechanics
 from drivelab.virtual.effects import Variation
 from drivelab.virtual.flash_state import NONE, OPEN, FlashState
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
@@ -29,7 +28,7 @@ class FlashDrive(FlashState):
         super().__init__(model)
         self._dies = model.dies
         self._buffer_pages = model.buffer_pages
-        scale = 1.0 if model.enabled and model.disk is None else 0.0
+        scale = 1.0 if model.enabled else 0.0
         self._command_us = scale * model.command_us
         self._transfer_us = scale * model.transfer_us
         self._variation = model.variation if scale else None
@@ -68,18 +67,9 @@ class FlashDrive(FlashState):
             done = max(start, *self._buffer_freed)
         else:
             raise ValueError(f"unknown operation '{operation}'")
-        if self._disk is not None and self.model.enabled:
-            done = self._on_disk(self._disk, done, operation, offset, length)
         if done > self._active_until:
             self._active_until = done
         return done
-
-    @staticmethod
-    def _on_disk(disk: Mechanics, start: float, operation: str, offset: int, length: int) -> float:
-        """Return when a hard disk completes a request; the flash, which takes no time, keeps what is written."""
-        if operation in ("read", "write"):
-            return disk.access(start, offset, length)
-        return max(start, disk.free_us) if operation == "flush" else start
 
     def _next_pace(self, variation: Variation, now_us: float) -> None:
         """Set the pace of the present interval, which starts at a multiple of its length: also after a restart."""
