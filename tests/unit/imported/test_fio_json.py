@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,90 +77,55 @@ def test_a_single_run_has_no_spread(tmp_path: Path) -> None:
     assert summary[["spread_low", "spread_high"]].isna().all(axis=None)
 
 
-def _error(body: dict[str, Any]) -> None:
-    body["jobs"][0]["error"] = 5
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"read": {"iops": 1e9, "total_ios": 125, "io_bytes": 125 * 4096, "runtime": 800}},
+     r"contradicts itself: IOPS of the reads 1e\+09, but 125 in 0.8 s are 156.25; leave the file out"),
+    ({"read": {"bw_bytes": 8192000}},
+     "contradicts itself: bandwidth of the reads 7.8125 MiB/s, but 40960000 bytes in 10 s are 3.90625 MiB/s"),
+    ({"read": {"io_bytes": 10_000 << 20, "bw_bytes": 1000 << 20}}, "10000 reads of 4096 bytes, but 10485760000 bytes"),
+    ({"read": {"lat_ns": {"mean": 8e7}}}, "mean latency of the reads 80000 us, largest 9000 us"),
+    ({"read": {"lat_ns": {"min": 8_000_000}}}, "mean latency of the reads 80 us, smallest 8000 us"),
+    ({"read": {"lat_ns": {"min": -5}}}, "has a negative value, the smallest latency of the reads"),
+    ({"read": {"lat_ns": {"max": -1}}}, "negative value, max latency us"),
+    ({"read": {"runtime": 0}, "write": {"runtime": 5}}, "10000 reads took no time"),
+    ({"read": {"iops": float("nan")}}, "no number for iops"),
+    ({"read": origins.direction(0.0)}, "has no I/O"),
+    ({"error": 5}, "reports error 5"),
+    ({"write": None}, "lacks 'write'"),
+    ({"write": origins.direction(10.0)}, "10.*writes|writes"),
+    ({"job options": {"bssplit": "4k/50:8k/50"}}, "bssplit"),
+    ({"job options": {"rw": "randtrim"}}, "rw=randtrim"),
+    ({"job options": {"gtod_reduce": "1"}}, "gtod_reduce=1, so it has no latencies; run fio without that option"),
+    ({"read": None, "write": None, "trim": None, "mixed": origins.direction(1000.0)},
+     "unified_rw_reporting=1, which adds .*; run fio without that option"),
+]  # fmt: skip
+"""Changes of a job, whose None removes a part, and the reason of the refusal."""
 
 
-def _zeroed(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"] = origins.direction(0.0)
+def spoil(part: dict[str, Any], change: Mapping[str, Any]) -> None:
+    for name, value in change.items():
+        if value is None:
+            del part[name]
+        elif isinstance(value, dict) and name in part:
+            spoil(part[name], value)
+        else:
+            part[name] = value
 
 
-def _no_writes(body: dict[str, Any]) -> None:
-    del body["jobs"][0]["write"]
+@pytest.mark.parametrize(("change", "reason"), BAD)
+def test_invalid_result_is_refused_by_name(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    body = document(job(1000.0, 0.0, options()))
+    spoil(body["jobs"][0], change)
+    with pytest.raises(UserError, match=reason) as error:
+        origins.run(origins.write(tmp_path / "bad.json", body))
+    assert "bad.json" in str(error.value)
 
 
-def _other(body: dict[str, Any]) -> None:
-    body["jobs"][0]["write"] = origins.direction(10.0)
-
-
-def _old(body: dict[str, Any]) -> None:
-    body["fio version"] = "fio-2.19"
-
-
-def _two(body: dict[str, Any]) -> None:
-    body["jobs"].append(job(1.0, 0.0, options(block="8k")))
-
-
-def _split(body: dict[str, Any]) -> None:
-    body["jobs"][0]["job options"]["bssplit"] = "4k/50:8k/50"
-
-
-def _trim(body: dict[str, Any]) -> None:
-    body["jobs"][0]["job options"]["rw"] = "randtrim"
-
-
-def _infinite(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"]["iops"] = float("nan")
-
-
-def _negative(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"]["lat_ns"]["max"] = -1
-
-
-def _rate(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"] |= {"iops": 1e9, "total_ios": 125, "io_bytes": 125 * 4096, "runtime": 800}
-
-
-def _bandwidth(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"]["bw_bytes"] *= 2
-
-
-def _block(body: dict[str, Any]) -> None:
-    read = body["jobs"][0]["read"]
-    read |= {"io_bytes": read["total_ios"] << 20, "bw_bytes": 1000 << 20}
-
-
-def _mean(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"]["lat_ns"]["mean"] *= 1000
-
-
-def _least(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"]["lat_ns"]["min"] = 8_000_000
-
-
-def _no_time(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"]["runtime"] = 0
-    body["jobs"][0]["write"]["runtime"] = 5
-
-
-BAD = {
-    _rate: r"contradicts itself: IOPS of the reads 1e\+09, but 125 in 0.8 s are 156.25; leave the file out",
-    _bandwidth: "contradicts itself: bandwidth of the reads 7.8125 MiB/s, but 40960000 bytes in 10 s are 3.90625 MiB/s",
-    _block: "10000 reads of 4096 bytes, but 10485760000 bytes",
-    _mean: "mean latency of the reads 80000 us, largest 9000 us",
-    _least: "mean latency of the reads 80 us, smallest 8000 us",
-    _no_time: "10000 reads took no time",
-    _error: "reports error 5",
-    _zeroed: "has no I/O",
-    _no_writes: "lacks 'write'",
-    _other: "10.*writes|writes",
-    _old: "fio 2.19",
-    _two: r"has several jobs \(test\), which differ in bs; run each by itself, such as fio --section=test ",
-    _split: "bssplit",
-    _trim: "rw=randtrim",
-    _infinite: "no number for iops",
-    _negative: "negative value, max latency us",
-}
+def test_jobs_of_several_workloads_are_refused(tmp_path: Path) -> None:
+    body = document(job(1000.0, 0.0, options()), job(1.0, 0.0, options(block="8k")))
+    reason = r"has several jobs \(test\), which differ in bs; run each by itself, such as fio --section=test "
+    with pytest.raises(UserError, match=reason):
+        origins.run(origins.write(tmp_path / "bad.json", body))
 
 
 def test_fio_2_is_refused_for_its_version_whatever_else_it_lacks(tmp_path: Path) -> None:
@@ -186,15 +152,6 @@ def test_a_client_of_one_host_is_a_run_and_of_two_is_refused(tmp_path: Path, job
         origins.run(origins.write(tmp_path / "clients.json", body))
 
 
-@pytest.mark.parametrize("spoil", BAD)
-def test_invalid_result_is_refused_by_name(tmp_path: Path, spoil: Any) -> None:
-    body = document(job(1000.0, 0.0, options()))
-    spoil(body)
-    with pytest.raises(UserError, match=BAD[spoil]) as error:
-        origins.run(origins.write(tmp_path / "bad.json", body))
-    assert "bad.json" in str(error.value)
-
-
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
@@ -204,13 +161,20 @@ def test_invalid_result_is_refused_by_name(tmp_path: Path, spoil: Any) -> None:
         ),
         ("", "is empty"),
         ('{"jobs": [', "is truncated or damaged"),
+        ('{"a": ' + "9" * 10_000 + "}", "is truncated or damaged"),
         ("{}", "lacks 'fio version'"),
+        ("{}\n{}", "lacks 'fio version'"),
+        ('{"client_stats": 5}', "is not valid output of fio"),
+        ('{"client_stats": [5]}', "is not valid output of fio"),
+        ('{"jobs": null}\n{"jobs": [7]}', "is not valid output of fio|lacks 'fio version'"),
+        ('{"jobs": ' + "[" * 100_000, "is nested deeper than any output of fio"),
+        ("\0" * (65 << 20), r"cannot be read \(has more than 64 MiB\)"),
     ],
 )
-def test_file_without_json_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+def test_file_without_json_of_fio_is_refused(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "a.json").write_text(text)
-    with pytest.raises(UserError, match=reason):
-        origins.run(tmp_path / "a.json")
+    with bounded_memory(140 << 20), pytest.raises(UserError, match=rf"a\.json: ({reason})"):
+        fio_json.read(tmp_path / "a.json", "a")
 
 
 def test_text_around_the_json_is_left_out_and_messages_are_notes(tmp_path: Path) -> None:
@@ -283,14 +247,6 @@ def test_repeats_of_several_versions_of_fio_are_refused(tmp_path: Path) -> None:
         body = document(job(1000.0, 0.0, options()), second=second, **{"fio version": version})
         origins.write(tmp_path / f"{second}.json", body)
     with pytest.raises(UserError, match=r"several versions of fio, 3\.33 and 3\.36, which are never pooled; import"):
-        fio_json.read(tmp_path, "a")
-
-
-def test_negative_smallest_latency_is_refused(tmp_path: Path) -> None:
-    body = document(job(1000.0, 0.0, options()))
-    body["jobs"][0]["read"]["lat_ns"]["min"] = -5
-    origins.write(tmp_path / "a.json", body)
-    with pytest.raises(UserError, match="has a negative value, the smallest latency of the reads"):
         fio_json.read(tmp_path, "a")
 
 
@@ -382,16 +338,6 @@ def test_a_folder_of_folders_is_a_sweep(tmp_path: Path) -> None:
 )
 def test_sizes_in_fio_notation(text: str, size: int) -> None:
     assert fio_options.size_bytes(text) == size
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [('{"jobs": ' + "[" * 100_000, "is nested deeper than any output of fio"), ("\0" * (65 << 20), "more than 64 MiB")],
-)
-def test_json_without_limit_is_refused(tmp_path: Path, text: str, reason: str) -> None:
-    (tmp_path / "a.json").write_text(text)
-    with bounded_memory(140 << 20), pytest.raises(UserError, match=reason):
-        fio_json.read(tmp_path / "a.json", "a")
 
 
 def test_a_device_is_refused(tmp_path: Path) -> None:

@@ -88,8 +88,8 @@ def test_repeat(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     output = tmp_path / "b.parquet"
     assert run("filter", source, "--written", "20KiB", "-o", output) == 0
     printed = capsys.readouterr().out
-    assert f"{output}: 12 requests" in printed
-    assert "3 times, each behind the device of the one before: 24 KiB written" in printed
+    assert f"{output}: 20 requests" in printed
+    assert "5 times, each behind the device of the one before: 20 KiB written" in printed
     with pytest.raises(UserError, match="--times and --written: take no criterion"):
         run("filter", source, "--times", 2, "--pid", 8, "-o", output)
 
