@@ -84,8 +84,7 @@ def measure(path: Path) -> None:
     print(
         f"{overview['requests']:,} requests: {used.ru_utime + used.ru_stime:.1f} s of CPU, "
         f"{time.perf_counter() - began_s:.1f} s elapsed on one core, {used.ru_maxrss / 1024:.0f} MiB peak; "
-        f"footprint {overview['footprint_bytes'] / 2**30:.1f} GiB in blocks of {overview['footprint_block_bytes']} B, "
-        f"{overview['followed_share_pct']:g} % of the blocks followed for reuse"
+        f"footprint {overview['footprint_bytes'] / 2**30:.1f} GiB in blocks of {overview['footprint_block_bytes']} B"
     )
 
 

@@ -27,18 +27,8 @@ def _fio(folder: Path) -> None:
         origins.write(folder / f"runs/{second}.json", origins.document(job, second=100 * second))
 
 
-def _bench_fio(folder: Path) -> None:
-    for depth in (1, 16):
-        job = origins.job(1000.0 * depth, 0.0, origins.options(depth=depth))
-        origins.write(folder / f"bench/sdx/4k/randread-{depth}-1.json", origins.document(job, second=100 * depth))
-
-
 def _printed(folder: Path) -> None:
     (folder / "iops.csv").write_text("block_size,100/0,65/35,0/100\n4k,80928.6,66664.6,61265.2\n")
-
-
-def _log(folder: Path) -> None:
-    (folder / "job_lat.1.log").write_text("0, 81000, 0, 4096, 0\n1, 82000, 0, 4096, 0\n")
 
 
 def _msr(folder: Path) -> None:
@@ -53,12 +43,12 @@ def _alibaba(folder: Path) -> None:
         file.writelines(f"{419 + i % 2},R,{4096 * i},4096,{1577808000000000 + 100 * i}\n" for i in range(50))
 
 
-def _capture(folder: Path, name: str = "raw") -> None:
+def _capture(folder: Path) -> None:
     events = []
     for i in range(20):
         at, sector = 1_000_000 * i, 8 * i
         events += [(at + 1000 * step, letter, "R", sector, 4096) for step, letter in enumerate("QDC")]
-    write_capture(folder / name, events)
+    write_capture(folder / "raw", events)
 
 
 def _other_results(folder: Path) -> None:
@@ -76,7 +66,7 @@ _OF = {
     "docs/archive.md": (_demo_as_study,),
     "docs/cluster.md": (_demo_as_study,),
     "docs/exploring.md": (_other_results,),
-    "docs/importing.md": (_tkperf, _fio, _bench_fio, _printed, _log),
+    "docs/importing.md": (_tkperf, _fio, _printed),
     "docs/how-to/import.md": (_tkperf,),
     "docs/how-to/trace.md": (_capture, _msr),
     "docs/trace_formats.md": (_alibaba, _msr),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from drivelab.imported.fio_json import Run, read_runs
 from drivelab.imported.fio_options import size_bytes
 
 IOPS_BLOCKS = (1048576, 131072, 65536, 32768, 16384, 8192, 4096, 512)
@@ -111,8 +112,14 @@ def write(path: Path, value: Mapping[str, Any]) -> Path:
 
 
 def options(rw: str = "randread", depth: int = 1, threads: int = 1, block: str = "4k", **more: str) -> dict[str, str]:
-    """Return the options of a job as bench-fio sets them."""
+    """Return the options of a job."""
     return {
         "rw": rw, "bs": block, "iodepth": str(depth), "numjobs": str(threads), "direct": "1", "ioengine": "libaio",
         "group_reporting": "1", "filename": "/dev/sdx", **more,
     }  # fmt: skip
+
+
+def run(path: Path) -> Run:
+    """Return the only run of a file."""
+    (only,) = read_runs(path)
+    return only

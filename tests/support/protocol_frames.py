@@ -142,31 +142,6 @@ def cached(free: tuple[float, ...] = (1.0, 0.0, 0.4, 1.0), slices: int = 10, sca
     return pd.DataFrame(rows)
 
 
-def credited(
-    base: float = 100.0, burst: float = 1000.0, bucket: float = 45_000.0, *, waits_s: tuple[int, ...] = (60, 120, 180),
-    slice_s: float = 1.0, first_s: int = 100, read: int = 100, scatter: float = 0.0, refill: float | None = None,
-) -> pd.DataFrame:  # fmt: skip
-    """Random 16 KiB loads on a volume with credits, at first and after waits; rates in IOPS, the bucket in I/Os.
-
-    The loads after waits last for half a minute. Idle time earns `refill` credits per second, usually `base`.
-    """
-    rng, rows, now, level = np.random.default_rng(1), [], 0.0, bucket
-    for step, wait_s in enumerate((0, *waits_s)):
-        phase = {"phase": "idle", "phase_value": f"{wait_s}s", "phase_pass": step} if step else {}
-        level = min(level + (base if refill is None else refill) * wait_s, bucket)
-        for number in range(1, round((30 if step else first_s) / slice_s) + 1):
-            fast_s = min(level / (burst - base), slice_s)
-            level -= fast_s * (burst - base)
-            iops = (
-                (fast_s * burst + (slice_s - fast_s) * base) / slice_s * float(np.exp(scatter * rng.standard_normal()))
-            )
-            rows.append(cell(iops, read, 16384, 1, 64, kind="soak", step=step, round=number, elapsed_s=now,
-                             runtime_s=slice_s, **phase))  # fmt: skip
-            now += slice_s
-        now += 60.0
-    return pd.DataFrame(rows)
-
-
 def zoned(positions: int = 5) -> pd.DataFrame:
     """Return three rounds of sequential reads and writes from the outer zone to the inner one."""
     rows = []

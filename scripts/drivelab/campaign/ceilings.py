@@ -48,8 +48,6 @@ def fastest_mib_s(plan: Plan, transport: str | None, link: str | None) -> float:
     """
     if plan.virtual:
         model = model_of(plan)
-        if model is not None and model.disk is not None:
-            return model.disk.outer_mib_s
         return PAGE_BYTES / model.transfer_us * 1e6 / 2**20 if model and model.transfer_us else _FASTEST_OF_ALL_MIB_S
     if (match := _LINK.search(link or "")) is not None and match[1] in _LANE_MIB_S:
         return _LANE_MIB_S[match[1]] * int(match[2])

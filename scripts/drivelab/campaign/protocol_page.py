@@ -173,7 +173,7 @@ START = ("quick", "pts-throughput", "pts-write-saturation")
 FAMILIES: Mapping[str, tuple[str, ...]] = {
     "Quick looks": ("quick",),
     "SNIA Performance Test Specification": ("pts",),
-    "Behaviour of a drive": ("qos", "latency", "slc", "trim", "data", "simultaneous", "hdd", "volume"),
+    "Behaviour of a drive": ("qos", "latency", "slc", "trim", "data", "simultaneous", "hdd"),
     "Comparisons of hosts, settings and file systems": ("platform", "filesystem"),
     "Applications and traces": ("application", "trace", "rwsw", "task"),
     "Tests of other tools and publications": ("tkperf", "crystaldiskmark", "iometer", "sqlio", "stec", "solidigm"),

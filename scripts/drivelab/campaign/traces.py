@@ -170,7 +170,7 @@ def refuse_small_set(
             raise UserError(
                 f"{choice.source}: all passes over the traces write {format_amount(volume)}, but protocol "
                 f"'{choice.protocol}' is a set that writes at least {format_amount(least)}; make longer traces with "
-                "'drivelab trace repeat', or choose trace-set"
+                "'drivelab trace filter --written', or choose trace-set"
             )
 
 

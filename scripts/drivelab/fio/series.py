@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from glob import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,9 +19,9 @@ _OTHER_DIRECTIONS = frozenset({"2", "3", "4", "5"})
 """Trims, syncs and similar; they are not reported."""
 
 _Key = tuple[int, str]
-"""Second (or interval) and direction."""
+"""Second and direction."""
 _Rows = list[tuple[float, float]]
-"""Rows of a log in one interval: the time that a row spans, in ms, and its value."""
+"""Rows of a log in one second: the time that a row spans, in ms, and its value."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +47,14 @@ class Series:
     bad: list[BadLine]
 
 
-def read_series(directory: Path, prefix: str = "series", interval_ms: int = 1000) -> Series:
-    """Return a cell's logs PREFIX_iops.N.log and so on, ordered by time.
+def read_series(directory: Path) -> Series:
+    """Return a cell's logs series_iops.N.log and so on, ordered by time.
 
-    `interval_ms` is fio's log_avg_msec; the intervals of each second are averaged. A second in which any thread has a
-    bad line has no row.
+    A second in which any thread has a bad line has no row.
 
     Each thread has its own logs (fio manual, "Log File Formats": time in ms, value, direction, …; bandwidth in KiB/s,
     latency in ns). fio omits the last, unfinished second from the bandwidth and IOPS logs, so it has no row. Its last
-    latencies are those of the I/Os in flight at the end, a second row of the same time; rows of one interval are
+    latencies are those of the I/Os in flight at the end, a second row of the same time; rows of one second are
     combined by their counts of I/Os, and a latency without a count is left out. The mean latency is weighted by the
     threads' IOPS; it is None if a thread has no latency.
     """
@@ -64,19 +62,14 @@ def read_series(directory: Path, prefix: str = "series", interval_ms: int = 1000
     bandwidths: dict[_Key, float] = defaultdict(float)
     weighted: dict[_Key, float] = defaultdict(float)
     bad: list[BadLine] = []
-    if interval_ms < 1 or 1000 % interval_ms:
-        raise ValueError(f"intervals of {interval_ms} ms do not fill a second")
-    logs = directory.glob(f"{escape(prefix)}_*.*.log")
-    for thread in sorted({path.name.removeprefix(prefix).split(".", 1)[1] for path in logs}):
-        iops = _read(directory / f"{prefix}_iops.{thread}", "iops", bad, interval_ms)
-        latency = _read(directory / f"{prefix}_lat.{thread}", "lat", bad, interval_ms)
+    for thread in sorted({path.name.split(".", 1)[1] for path in directory.glob("series_*.*.log")}):
+        iops = _read(directory / f"series_iops.{thread}", "iops", bad)
+        latency = _read(directory / f"series_lat.{thread}", "lat", bad)
         for key, rows in iops.items():
             rates[key] += (rate := _mean_rate(rows))
             weighted[key] += rate * _mean_latency(rows, latency.get(key, [])) if rate else 0.0
-        for key, rows in _read(directory / f"{prefix}_bw.{thread}", "bw", bad, interval_ms).items():
+        for key, rows in _read(directory / f"series_bw.{thread}", "bw", bad).items():
             bandwidths[key] += _mean_rate(rows)
-    if interval_ms != 1000:
-        rates, bandwidths, weighted = (_per_second(sums, 1000 // interval_ms) for sums in (rates, bandwidths, weighted))
     lost = {line.second for line in bad}
     seconds = [
         {
@@ -100,7 +93,7 @@ def _mean_rate(rows: _Rows) -> float:
 
 
 def _mean_latency(rates: _Rows, latencies: _Rows) -> float:
-    """Return the mean of an interval's latencies, weighted by the counts of the same rows of the IOPS log."""
+    """Return the mean of a second's latencies, weighted by the counts of the same rows of the IOPS log."""
     both = list(zip(rates, latencies, strict=False))
     counts = [row_ms * rate for (row_ms, rate), _ in both]
     if len(both) < 2 or not sum(counts):
@@ -108,40 +101,29 @@ def _mean_latency(rates: _Rows, latencies: _Rows) -> float:
     return sum(count * value for count, (_, (_, value)) in zip(counts, both, strict=True)) / sum(counts)
 
 
-def _per_second(values: Mapping[_Key, float], count: int) -> dict[_Key, float]:
-    """Return averages over the `count` intervals of each complete second. An interval without a value had no I/O."""
-    averages: dict[_Key, float] = defaultdict(float)
-    whole = max((number for number, _ in values), default=0) // count
-    for (number, direction), value in values.items():
-        if (second := -(-number // count)) <= whole:
-            averages[second, direction] += value / count
-    return averages
-
-
 def _mean_us(weighted_ns: float, rate: float) -> float | None:
     return weighted_ns / rate / 1000 if rate and math.isfinite(weighted_ns) else None
 
 
-def _read(path: Path, log: str, bad: list[BadLine], interval_ms: int) -> dict[_Key, _Rows]:
-    """Return rows by interval (from 1) and direction. Fio's times are a few milliseconds early or late."""
+def _read(path: Path, log: str, bad: list[BadLine]) -> dict[_Key, _Rows]:
+    """Return rows by second (from 1) and direction. Fio's times are a few milliseconds early or late."""
     values: dict[_Key, _Rows] = defaultdict(list)
     ended_ms: dict[str, int] = defaultdict(int)
     if not path.is_file():
         return values
-    interval = 0
+    second = 0
     *lines, _ = path.read_text(encoding="utf-8", errors="replace").split("\n")  # drops an incomplete last line
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             time_ms, text, direction = line.split(",", 3)[:3]
-            at, value = round(int(time_ms) / interval_ms), float(text)
+            at, value = round(int(time_ms) / 1000), float(text)
         except (ValueError, OverflowError):
             at, value, direction = -1, math.nan, ""
         direction = direction.strip()
         known = direction in _DIRECTIONS or direction in _OTHER_DIRECTIONS
-        interval = at if at >= 0 and known else interval + 1
-        second = -(-interval * interval_ms // 1000)
+        second = at if at >= 0 and known else second + 1
         if at < 0 or not known:
             bad.append(
                 BadLine(second, log, f"{path.name}, line {number}: '{line[:40].strip()}' is not a log line", False)
@@ -151,8 +133,8 @@ def _read(path: Path, log: str, bad: list[BadLine], interval_ms: int) -> dict[_K
             fault = "is below zero" if negative else "is not a finite number"
             bad.append(BadLine(second, log, f"{path.name}, line {number}: {text.strip()} {fault}", negative))
         elif direction in _DIRECTIONS:
-            span_ms = min(max(int(time_ms) - ended_ms[direction], 0), interval_ms)
-            values[interval, _DIRECTIONS[direction]].append((span_ms, value))
+            span_ms = min(max(int(time_ms) - ended_ms[direction], 0), 1000)
+            values[second, _DIRECTIONS[direction]].append((span_ms, value))
             ended_ms[direction] = int(time_ms)
     return values
 

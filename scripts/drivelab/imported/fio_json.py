@@ -8,7 +8,7 @@ Options that act on the measurement are conditions; imported.json keeps all opti
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +27,6 @@ from drivelab.tables.labels import ROUNDS
 
 KIND = "fio-json"
 READS = "fio's JSON output: a file, or a folder of files"
-TEST = "runs"
 _MOST = 10
 """Number of refused files that are named; the rest is counted."""
 VIRTUAL_CLOCK = "virtual-clock"
@@ -53,8 +52,6 @@ class Run:
     """Place among several runs in the file, from 1."""
     messages: Sequence[str] = ()
     """What fio printed beside its JSON; of several runs in the file, the first has it."""
-    series: Sequence[Mapping[str, Any]] = ()
-    """Rows of its one-second logs, as in `drivelab.fio.series.Series`."""
 
     @property
     def options(self) -> Mapping[str, str]:
@@ -83,11 +80,11 @@ def read(path: Path, drive: str) -> list[Recording]:
     A file of a folder that cannot be imported is left out, with the reason in `left_out`. Raises UserError for a file
     or a folder without any run, and for runs that do not belong together: several targets, versions or sets of options.
     """
-    runs, faults = each(files_of(path) if path.is_dir() else [path], read_runs)
-    return [recording(KIND, TEST, "Runs of fio", drive, path, runs, left_out=faults)]
+    runs, faults = _each(files_of(path) if path.is_dir() else [path])
+    return [_recording(drive, path, runs, faults)]
 
 
-def each(files: Sequence[Path], read_one: Callable[[Path], Sequence[Run]]) -> tuple[list[Run], list[str]]:
+def _each(files: Sequence[Path]) -> tuple[list[Run], list[str]]:
     """Read all files; return their runs, and a line for each file that is refused.
 
     Raises UserError with these lines if there is no run.
@@ -96,7 +93,7 @@ def each(files: Sequence[Path], read_one: Callable[[Path], Sequence[Run]]) -> tu
     faults = []
     for file in files:
         try:
-            runs += read_one(file)
+            runs += read_runs(file)
         except UserError as error:
             faults.append(str(error))
     if len(faults) > _MOST:
@@ -106,16 +103,7 @@ def each(files: Sequence[Path], read_one: Callable[[Path], Sequence[Run]]) -> tu
     return runs, faults
 
 
-def recording(
-    kind: str,
-    test: str,
-    title: str,
-    drive: str,
-    root: Path,
-    runs: Sequence[Run],
-    notes: Sequence[str] = (),
-    left_out: Sequence[str] = (),
-) -> Recording:
+def _recording(drive: str, root: Path, runs: Sequence[Run], left_out: Sequence[str]) -> Recording:
     """Return runs on one target as a recording; cells are numbered in the order of their first run."""
     targets = sorted({name for run in runs for name in run.targets})
     if len({place(name) for name in targets}) > 1:
@@ -128,7 +116,7 @@ def recording(
     _refuse_copies(ordered)
     places = {label: place for place, label in enumerate(dict.fromkeys(run.cell.label for run in ordered))}
     rounds = dict.fromkeys(places, 0)
-    rows, series = [], []
+    rows = []
     for run in ordered:
         label = run.cell.label
         rounds[label] += 1
@@ -140,17 +128,14 @@ def recording(
                 **at, **run.values,
             )
         )  # fmt: skip
-        key = {"step": 0, "kind": "loop", "round": rounds[label], "cell": places[label]}
-        series += [{**key, "workload": run.cell.workload, **second} for second in run.series]
     virtual = ordered[0].virtual
     engines = dict.fromkeys(run.options.get("ioengine", ENGINE) for run in ordered)
     return Recording(
         drive=drive,
-        kind=kind,
-        test=test,
-        title=title,
+        kind=KIND,
+        test="runs",
+        title="Runs of fio",
         cells=rows,
-        series=series,
         facts={
             "host": {"fio": " | ".join(dict.fromkeys(_spelled(run.fio_version) for run in ordered))},
             "test": {
@@ -162,7 +147,7 @@ def recording(
             "time": {"date": " | ".join(dict.fromkeys(f"{run.started:%Y-%m-%d}" for run in ordered))},
             "runs": {_place(root, run): [dict(options) for options in run.of_jobs] for run in ordered},
         },
-        notes=(_PERCENTILES, *_notes(ordered), *notes, *(f"Left out: {fault}" for fault in left_out)),
+        notes=(_PERCENTILES, *_notes(ordered), *(f"Left out: {fault}" for fault in left_out)),
         left_out=left_out,
         virtual=virtual,
     )
@@ -215,14 +200,6 @@ def _refuse_versions(root: Path, runs: Sequence[Run]) -> None:
 def _spelled(name: str) -> str:
     """Return a name as recordings of drivelab spell it."""
     return name.replace("-", " ") if name == VIRTUAL_CLOCK else name
-
-
-def read_run(path: Path) -> Run:
-    """Read and check a file of one run; raises UserError that names the file."""
-    runs = read_runs(path)
-    if len(runs) > 1:
-        raise refused(path, f"has {len(runs)} runs", "give each run its own file")
-    return runs[0]
 
 
 def read_runs(path: Path) -> list[Run]:

@@ -27,7 +27,7 @@ from drivelab.tables.schemas import SCHEMAS
 from drivelab.tables.windows import windows_table
 
 MIB = 1 << 20
-NAMES = ("cells", "series", "steady_state", "saturation", "summary", "drives", "hosts", "conditions")
+NAMES = ("cells", "steady_state", "saturation", "summary", "drives", "hosts", "conditions")
 WINDOW = {"window": 5, "data_excursion": 0.20, "slope_excursion": 0.10}
 """Rule of a loop until steady state, as in a plan: that of the PTS and of TKperf."""
 _KINDS = {"drive": "drive", "host": "host", "test": "protocol", "time": "time"}
@@ -55,8 +55,6 @@ class Recording:
     title: str
     cells: list[dict[str, Any]] = field(default_factory=list)
     """Rows of table `cells` without the key, from `cell_row`."""
-    series: list[dict[str, Any]] = field(default_factory=list)
-    """Rows of table `series` without the key."""
     until: Mapping[str, Any] | None = None
     """Stop rule of its only loop, as in a plan; None if rounds are repeats or there is no loop."""
     steady_state: list[dict[str, Any]] = field(default_factory=list)
@@ -169,7 +167,6 @@ def tables_of(recordings: Sequence[Recording]) -> dict[str, pd.DataFrame]:
     printed = _frame("summary", [_summary_row(recording, row) for recording in recordings for row in recording.summary])
     return {
         "cells": cells,
-        "series": _frame("series", [{**row, **recording.key} for recording in recordings for row in recording.series]),
         "steady_state": steady_state,
         "saturation": saturation_table(cells[cells["drive"].isin(capacities)], capacities),
         "summary": _without_spread_of_one(_joined([summary[summary["value"].notna()], printed], "summary")),

@@ -138,8 +138,6 @@ _MEANINGS = {
     "trace_latency": "latencies that each trace recorded",
     "trace_heat": "where on the drive each trace reads and writes, and when",
     "trace_streams": "I/O streams and processes of each trace",
-    "trace_streams_over_time": "the most frequent streams of each trace over time",
-    "trace_reuse": "how soon each trace accesses the same bytes again",
 }
 
 

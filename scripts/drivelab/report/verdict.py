@@ -115,30 +115,18 @@ def first_headlines_of_each(ordered: tuple[Headline, ...]) -> tuple[tuple[Headli
 
 
 def lead(inputs: Inputs) -> tuple[str, ...]:
-    """Return the verdict in one sentence for each compared drive, models first, after the credits of volumes."""
-    deltas, limits = headline_deltas(inputs), _of_volumes(inputs)
+    """Return the verdict in one sentence for each compared drive, models first."""
+    deltas = headline_deltas(inputs)
     if not deltas:
         only = inputs.drives[0] if len(inputs.drives) == 1 else ""
         none = f"Only {only} was measured, so there is no comparison." if only else "There are no deltas to compare."
-        return (*limits, none)
+        return (none,)
     headline = {subject_of(row) for row in deltas}
     of_models = [row for row in inputs.tables["model_deltas"] if subject_of(row) in headline]
     return (
-        *limits,
         *(f"As models: {lead_of(inputs, rows)}" for rows in _by_comparison(of_models)),
         *(lead_of(inputs, rows) for rows in _by_comparison(deltas)),
     )
-
-
-def _of_volumes(inputs: Inputs) -> Iterator[str]:
-    """Return a sentence on the credits of each volume, by its first recording in which they were found."""
-    findings: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for row in inputs.tables["findings"]:
-        if row["found"] and row["detector"] == "volume credits":
-            of_test = findings.setdefault((row["drive"], row["measurement"]), {})
-            of_test.setdefault(row["recording"], []).append(str(row["words"]))
-    for (drive, measurement), by_recording in findings.items():
-        yield f"{drive} spends credits ({measurement}): {'; '.join(next(iter(by_recording.values())))}."
 
 
 def _by_comparison(deltas: list[Row]) -> list[list[Row]]:

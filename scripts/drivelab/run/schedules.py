@@ -127,7 +127,7 @@ def most_frequent(trace: Path, most: int, logical_block_bytes: int) -> list[dict
     from drivelab.trace.statistics.streams import streams
 
     with open_trace(trace) as file:
-        frame = streams(full_survey.survey(file.batches(full_survey.COLUMNS), file.rows).lengths)
+        frame = streams(full_survey.survey(file.batches(full_survey.COLUMNS)).lengths)
     if frame.empty:
         raise UserError(f"{trace}: no request reads or writes, so the trace has no streams; choose another trace")
     frame["length_bytes"] = -(-frame["length_bytes"] // logical_block_bytes) * logical_block_bytes

@@ -13,7 +13,7 @@ from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WOR
 from drivelab.tables.replay_schemas import LOAD_TABLES, REPLAY_TABLES
 from drivelab.tables.result_schemas import APPLICATION_TABLES, FLEET_TABLES, RESULT_TABLES
 
-VERSION = 11
+VERSION = 12
 """Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
 
 CELLS = schema(
@@ -175,9 +175,6 @@ TRACE_OVERVIEW = schema(
     "int64: merged? split requeued errors",
     "strs: error_codes",
     "int64: without_dispatch without_completion times_backwards",
-    *(f"float: top_1_pct_{ops}_share_pct? top_10_pct_{ops}_share_pct?" for ops in ("all", "read", "write")),
-    "int64: followed_block_bytes",
-    "float: followed_share_pct",
 )
 
 TRACE_OPERATIONS = schema(
@@ -235,17 +232,6 @@ TRACE_STREAMS = schema(
     "int64: length_step_bytes",
 )
 
-TRACE_STREAMS_OVER_TIME = schema("str: trace", _INTERVAL, "int64: rank", "str: stream", "int64: requests")
-
-TRACE_REUSE = schema(
-    # Pairs of consecutive accesses to a block, and the time between them.
-    "str: trace kind",
-    "int64: pairs",
-    "float: share_pct? p10_s? p50_s? p90_s? p99_s?",
-    "int64: block_bytes",
-    "float: followed_share_pct",  # of the blocks; pairs are scaled up to all
-)
-
 TRACE_TABLES: dict[str, pa.Schema] = {
     "trace_overview": TRACE_OVERVIEW,
     "trace_operations": TRACE_OPERATIONS,
@@ -256,8 +242,6 @@ TRACE_TABLES: dict[str, pa.Schema] = {
     "trace_latency": TRACE_LATENCY,
     "trace_heat": TRACE_HEAT,
     "trace_streams": TRACE_STREAMS,
-    "trace_streams_over_time": TRACE_STREAMS_OVER_TIME,
-    "trace_reuse": TRACE_REUSE,
 }
 """Tables of a trace; one file of each per trace."""
 

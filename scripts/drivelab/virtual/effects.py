@@ -1,4 +1,4 @@
-"""Effects of a virtual drive, if its model has them: heat, housekeeping, neighbours on the host, credits for bursts.
+"""Effects of a virtual drive, if its model has them: heat, housekeeping, neighbours on the host.
 
 Each effect has a known truth, to test the detectors that look for it in measurements. Heat and stolen time also appear
 in telemetry, in the fields of real drives and hosts. Standard library only.
@@ -157,57 +157,6 @@ class Disturbance(Recurring):
         periods, within_s = divmod(at_us / 1e6, self.every_s)
         taken_s = periods * self.for_s + max(within_s - (self.every_s - self.for_s), 0.0)
         return {"cpu_total_s": round(at_us / 1e6, 6), "cpu_steal_s": round(taken_s * self.stolen_pct / 100, 6)}
-
-
-@dataclass(frozen=True)
-class Credits(Effect):
-    """A volume that earns credits until its bucket is full, and spends them on commands, as cloud volumes do."""
-
-    base_iops: float
-    """Rate without credits, and credits that the volume earns per second."""
-    burst_iops: float
-    """Highest rate while there are credits."""
-    bucket_ios: float
-    """Most credits that the volume saves; a new volume has all of them."""
-    io_kib: float
-    """Size that one credit pays for; a larger command costs several. Use 1024 for a limit of MiB/s."""
-
-    def check(self) -> None:
-        if self.base_iops >= self.burst_iops:
-            raise ValueError("'base_iops' must be below 'burst_iops'")
-
-
-class Bucket:
-    """The credits of a volume; times are microseconds, in ascending order."""
-
-    def __init__(self, limits: Credits, now_us: float) -> None:
-        self._limits = limits
-        self._level = limits.bucket_ios
-        """Credits at `_at_us`; the last command may have left it below 0, then the next one waits."""
-        self._at_us = self._next_us = now_us
-
-    def admit(self, now_us: float, length: int) -> float:
-        """Return when a command of `length` bytes may start, and take its credits."""
-        limits = self._limits
-        start_us = max(now_us, self._next_us)
-        level = min(self._level + limits.base_iops * (start_us - self._at_us) / 1e6, limits.bucket_ios)
-        if level < 0:
-            start_us -= 1e6 * level / limits.base_iops
-            level = 0.0
-        cost = math.ceil(length / (1024 * limits.io_kib))
-        self._level, self._at_us = level - cost, start_us
-        self._next_us = start_us + 1e6 * cost / limits.burst_iops
-        return start_us
-
-    def shift(self, us: float) -> None:
-        self._at_us += us
-        self._next_us += us
-
-    def state(self) -> list[float]:
-        return [self._level, self._at_us, self._next_us]
-
-    def restore(self, state: list[float]) -> None:
-        self._level, self._at_us, self._next_us = map(float, state)
 
 
 class Heat:

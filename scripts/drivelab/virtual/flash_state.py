@@ -10,8 +10,7 @@ import math
 from collections import deque
 from typing import Any
 
-from drivelab.virtual.disk import Mechanics
-from drivelab.virtual.effects import Bucket, Heat
+from drivelab.virtual.effects import Heat
 from drivelab.virtual.model import DriveModel
 
 NONE = -1
@@ -26,10 +25,6 @@ _MEMORY = (
 """Everything that changes while the drive is used; the rest follows from the model."""
 _HEAT = "_temperature"
 """Only in the state of a drive that warms up, so that the format of other states does not change."""
-_CREDITS = "_credits"
-"""Only in the state of a volume with credits."""
-_DISK = "_disk"
-"""Only in the state of a hard disk."""
 _PURGED = "_purged_at_us"
 """Only in the state of a drive with variation, whose times depend on it."""
 _LIFETIME = ("host_write_bytes", "host_read_bytes", "nand_write_pages", "erases", "trimmed_bytes")
@@ -48,11 +43,8 @@ class FlashState:
         self.reset(0.0)
 
     def reset(self, now_us: float) -> None:
-        """Forget everything except the lifetime counters; the temperature and the credits too."""
+        """Forget everything except the lifetime counters; the temperature too."""
         self._heat = Heat(self.model.throttle, now_us) if self.model.throttle is not None else None
-        self._bucket = Bucket(self.model.credits, now_us) if self.model.credits is not None else None
-        disk = self.model.disk
-        self._disk = Mechanics(disk, self.model.capacity_bytes, now_us) if disk is not None else None
         self._forget(now_us)
 
     def _forget(self, now_us: float) -> None:
@@ -95,10 +87,6 @@ class FlashState:
         state = {key: getattr(self, key) for key in _MEMORY}
         if self._heat is not None:
             state[_HEAT] = self._heat.state()
-        if self._bucket is not None:
-            state[_CREDITS] = self._bucket.state()
-        if self._disk is not None:
-            state[_DISK] = self._disk.state()
         if self.model.variation is not None:
             state[_PURGED] = self._purged_at_us
         return json.dumps({**state, "_free": list(self._free)}, separators=(",", ":")).encode()
@@ -107,8 +95,6 @@ class FlashState:
         """Load a state from `dump`; raises ValueError if it is invalid or from a drive of another size."""
         state: Any = json.loads(data)
         known = {*_MEMORY, *((_HEAT,) if self._heat is not None else ())}
-        known |= {_CREDITS} if self._bucket is not None else set()
-        known |= {_DISK} if self._disk is not None else set()
         known |= {_PURGED} if self.model.variation is not None else set()
         if not isinstance(state, dict) or set(state) != known:
             raise ValueError("this is not the state of a virtual drive")
@@ -117,10 +103,6 @@ class FlashState:
                 raise ValueError("this is the state of a virtual drive of another size")
         if self._heat is not None:
             self._heat.restore(state.pop(_HEAT))
-        if self._bucket is not None:
-            self._bucket.restore(state.pop(_CREDITS))
-        if self._disk is not None:
-            self._disk.restore(state.pop(_DISK))
         vars(self).update({**state, "_free": deque(state["_free"]), "_pace_until_us": -math.inf})
 
     def shift(self, us: float) -> None:
@@ -131,10 +113,6 @@ class FlashState:
             setattr(self, key, [at + us for at in getattr(self, key)])
         if self._heat is not None:
             self._heat.at_us += us
-        if self._bucket is not None:
-            self._bucket.shift(us)
-        if self._disk is not None:
-            self._disk.shift(us)
 
     def check(self) -> None:
         """Raise AssertionError if a page has two places or none, or a count is wrong; slow, for tests."""

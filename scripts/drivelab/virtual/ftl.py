@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from drivelab.virtual.disk import Mechanics
 from drivelab.virtual.effects import Variation
 from drivelab.virtual.flash_state import NONE, OPEN, FlashState
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
@@ -29,13 +28,13 @@ class FlashDrive(FlashState):
         super().__init__(model)
         self._dies = model.dies
         self._buffer_pages = model.buffer_pages
-        scale = 1.0 if model.enabled and model.disk is None else 0.0
+        scale = 1.0 if model.enabled else 0.0
         self._command_us = scale * model.command_us
         self._transfer_us = scale * model.transfer_us
         self._variation = model.variation if scale else None
         self._page_factors = [1.0] if self._variation is None else self._variation.of_pages(model.serial)
         self._set_pace(scale)
-        self._is_disturbed = model.enabled and any((model.throttle, model.housekeeping, model.disturb, model.credits))
+        self._is_disturbed = model.enabled and any((model.throttle, model.housekeeping, model.disturb))
         self.before_command: Callable[[float], None] | None = None
         """Called with the time of each command of a drive with effects, before it warms the drive."""
 
@@ -54,7 +53,7 @@ class FlashDrive(FlashState):
         if start < now_us:
             start = now_us
         if self._is_disturbed:
-            start = self._disturbed(start, operation, length)
+            start = self._disturbed(start, length)
         start += self._command_us
         self._controller_free = start
         if operation == "read":
@@ -68,18 +67,9 @@ class FlashDrive(FlashState):
             done = max(start, *self._buffer_freed)
         else:
             raise ValueError(f"unknown operation '{operation}'")
-        if self._disk is not None and self.model.enabled:
-            done = self._on_disk(self._disk, done, operation, offset, length)
         if done > self._active_until:
             self._active_until = done
         return done
-
-    @staticmethod
-    def _on_disk(disk: Mechanics, start: float, operation: str, offset: int, length: int) -> float:
-        """Return when a hard disk completes a request; the flash, which takes no time, keeps what is written."""
-        if operation in ("read", "write"):
-            return disk.access(start, offset, length)
-        return max(start, disk.free_us) if operation == "flush" else start
 
     def _next_pace(self, variation: Variation, now_us: float) -> None:
         """Set the pace of the present interval, which starts at a multiple of its length: also after a restart."""
@@ -98,13 +88,11 @@ class FlashDrive(FlashState):
         self._erase_us = factor * model.erase_us
         self._suspend_us = self._program_us or math.inf
 
-    def _disturbed(self, start: float, operation: str, length: int) -> float:
+    def _disturbed(self, start: float, length: int) -> float:
         """Return the start of a command after effects delay or stretch it; from there it takes its usual time."""
         housekeeping, disturb = self.model.housekeeping, self.model.disturb
         if housekeeping is not None:
             start = housekeeping.free_from(start)
-        if self._bucket is not None and operation in ("read", "write"):
-            start = self._bucket.admit(start, length)
         if self.before_command is not None:
             self.before_command(start)
         stretched_us = self._command_us

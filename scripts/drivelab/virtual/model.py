@@ -11,8 +11,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size, parse_share, parse_size
-from drivelab.virtual.disk import Disk
-from drivelab.virtual.effects import Credits, Disturbance, Housekeeping, Throttle, Variation
+from drivelab.virtual.effects import Disturbance, Housekeeping, Throttle, Variation
 
 VIRTUAL_DRIVES = Path("config/virtual_drives.yaml")
 
@@ -76,10 +75,6 @@ class DriveModel:
     """Neighbours on the host periodically steal CPU time."""
     variation: Variation | None = None
     """The times of the flash differ between specimens, purges, moments and pages."""
-    credits: Credits | None = None
-    """The drive is a volume whose rate is limited by credits."""
-    disk: Disk | None = None
-    """The drive is a hard disk; then the times of flash and the over-provisioning do not matter."""
     firmware: str = FIRMWARE
     """Firmware that the drive reports; use another value to simulate an update."""
 
@@ -108,9 +103,9 @@ class DriveModel:
             "firmware": self.firmware,
             "transport": "virtual",
             "drive_write_cache": "as modelled",
-            "rotational": self.disk is not None,
+            "rotational": False,
             "virtual": True,
-            "over_provisioning_pct": None if self.disk is not None else round(100 * self.over_provisioning, 4),
+            "over_provisioning_pct": round(100 * self.over_provisioning, 4),
         }
 
     def to_mapping(self) -> dict[str, Any]:
@@ -251,8 +246,6 @@ KEYS: dict[str, _Key] = {
     "housekeeping": _Key("housekeeping", Housekeeping.read, Housekeeping.write),
     "disturb": _Key("disturb", Disturbance.read, Disturbance.write),
     "variation": _Key("variation", Variation.read, Variation.write),
-    "credits": _Key("credits", Credits.read, Credits.write),
-    "disk": _Key("disk", Disk.read, Disk.write),
     "firmware": _Key("firmware", _firmware),
 }
 

@@ -31,7 +31,7 @@ _CONDITIONS = (
     "replay", "phases", "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison",
     "drives_capacity", "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip",
     "drives_variation", "drives_application", "drives_grid", "drives_volume", "head_to_head", "sizes", "trace",
-    "states", "cache", "points", "quick", "credits", "zones", "drives_zones", "load", "drives_load",
+    "states", "cache", "points", "quick", "zones", "drives_zones", "load", "drives_load",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {
@@ -98,7 +98,7 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
         kinds.add("phases")
     elif "idle_recovery" not in kinds and any("phase_value" in soak for soak in soaks):
         waits = any("phase_value" in idle for idle in steps.get("idle", []))
-        kinds.add("turns" if loops or not waits else "cache" if _only_write(soaks) else "credits")
+        kinds.add("cache" if waits and not loops and _only_write(soaks) else "turns")
     return kinds
 
 

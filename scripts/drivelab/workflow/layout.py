@@ -37,8 +37,6 @@ TRACE_TABLES = (
     "trace_latency",
     "trace_heat",
     "trace_streams",
-    "trace_streams_over_time",
-    "trace_reuse",
 )
 """Tables of each trace. Their schemas are not imported, for speed."""
 APPLICATION_TABLES = ("application_runs",)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drivelab.analysis.detectors import DETECTORS, findings_table
 from drivelab.analysis.values.bursts import bursts, find_fall, share_back
 from drivelab.tables.labels import named
 
@@ -75,3 +76,12 @@ def test_a_drive_without_a_fall_has_no_cache() -> None:
 def test_other_recordings_have_no_bursts() -> None:
     for cells in (frames.idle(), frames.crossed(), frames.states(), frames.turns()["cells"]):
         assert bursts(labelled(cells)) == []
+
+
+def test_bursts_are_a_cache_only_of_writes_and_no_drift() -> None:
+    def findings(cells: pd.DataFrame, detector: str) -> pd.DataFrame:
+        return findings_table({"cells": labelled(cells)}, {detector: DETECTORS[detector]})
+
+    assert findings(frames.cached(), "write cache")["found"].all()
+    assert findings(frames.cached().assign(read_share_pct=100), "write cache").empty
+    assert findings(frames.cached(), "drift").empty

@@ -33,7 +33,6 @@ from drivelab.figures.kinds.soak.idle_recovery import idle_recovery
 from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes, saturation_time
 from drivelab.figures.kinds.trace.trace_heat import trace_heat
 from drivelab.figures.kinds.trace.trace_interarrival import trace_interarrival, trace_latency
-from drivelab.figures.kinds.trace.trace_streams import trace_streams
 
 HALF_A_DIGIT = 5.1e-5
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -61,9 +60,6 @@ def counted() -> dict[str, pd.DataFrame]:
     low = np.array([1000, 2000, 40_000, 900_000, 30_000_000])
     bins = pd.DataFrame({"low_ns": low, "high_ns": low * 2, "requests": [5, 90, 400, 10, 1]})
     times = pd.DataFrame({"begin_s": np.arange(4.0), "end_s": np.arange(1.0, 5), "requests_per_s": 10.0})
-    streams = pd.DataFrame({"rank": range(1, 4), "stream": ["SEQ 4KiB W", "RND 8KiB R", "RND 4KiB R"],
-                            "share_pct": [60.0, 30.0, 10.0], "cumulative_pct": [60.0, 90.0, 100.0],
-                            "main": [True, True, False], "requests": [24, 12, 4]})  # fmt: skip
     return {
         "trace_latency": pd.concat([
             bins.assign(operation=operation, phase=phase, requests=bins["requests"] + more)
@@ -73,8 +69,6 @@ def counted() -> dict[str, pd.DataFrame]:
         "trace_overview": pd.DataFrame([{"interarrival_mean_us": 1234.5, "interarrival_variation": 1.5,
                                          "time_resolution_ns": 1}]),
         "trace_over_time": times,
-        "trace_streams": streams,
-        "trace_streams_over_time": streams.merge(times[["begin_s"]], how="cross").assign(requests=3),
         "trace_heat": times.assign(low_bytes=0, high_bytes=2**20, reads=[1, 2, 3, 4], writes=[200, 0, 1, 1]),
     }  # fmt: skip
 
@@ -243,15 +237,6 @@ def test_a_strip_chart_tells_the_unit_and_what_is_a_mean() -> None:
             assert value.endswith(" IOPS")
             assert kind == "every second" or kind.startswith("rolling mean over ")
     assert len({lines[-1] for trace in result for lines in tooltips(trace)}) == 2
-
-
-def test_each_stream_over_time_has_its_name() -> None:
-    tables = counted()
-    streams = tables["trace_streams"]
-    result = marks(trace_streams(streams, tables["trace_streams_over_time"], tables["trace_over_time"]))
-    stacked = [trace for trace in result if not trace.get("bar") and tooltips(trace)]
-    top = streams.sort_values("rank").head(len(stacked))
-    assert [tooltips(mark)[0][0].split(" *")[0] for mark in stacked][:9] == list(top["stream"])[:9]
 
 
 def test_the_points_of_a_sweep_say_what_they_are() -> None:

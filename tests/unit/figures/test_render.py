@@ -302,8 +302,6 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     ),
     "cache, three waits": lambda m: ("slc_cache", {"cells": frames.cached()}, {}),
     "cache, no fall": lambda m: ("slc_cache", {"cells": frames.cached((0.0, 0.0))}, {}),
-    "credits, three waits": lambda m: ("volume_burst", {"cells": frames.credited()}, {}),
-    "credits, none": lambda m: ("volume_burst", {"cells": frames.credited(999, 1000, 0)}, {}),
     "quick look": lambda m: ("quick_look", comparison_frames.looked(), {}),
     "quick look, two places": lambda m: ("quick_look", comparison_frames.looked(("home", "mnt-data")), {}),
     "quick look, reads": lambda m: ("quick_look", comparison_frames.looked(writes=False), {}),

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.cli.main import main
 from drivelab.core.errors import UserError
-from drivelab.host.temporary import Command, Temporary, Write
+from drivelab.host.temporary import Command, Temporary, Write, recover_all
 from drivelab.virtual.fuse import process_state
 
 CHILD = """
@@ -120,6 +121,20 @@ def test_recovers_after_kill_9(run_folder: Path, knob: Path) -> None:
     assert knob.read_text() == "old\n"
     assert claims(run_folder) == []
     assert Temporary("host").recover() == []
+
+
+@pytest.mark.parametrize(
+    "command", [["quick", "op7", "--size", "1TiB"], ["replay", "boot-read", "--target", "nothing", "-o", "out"]]
+)
+def test_the_next_command_that_measures_recovers_after_kill_9(
+    run_folder: Path, knob: Path, project: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    """Before it looks at the drive, which these two refuse."""
+    end(study(knob, "new"), signal.SIGKILL)
+    assert main(command) == 2
+    assert "knob: put back" in capsys.readouterr().err
+    assert knob.read_text() == "old\n"
+    assert recover_all() == []
 
 
 def test_next_claim_recovers_too_and_sees_the_original(run_folder: Path, knob: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from itertools import product
 from pathlib import Path
 
@@ -61,17 +60,6 @@ def test_printed_values_of_several_capacities_give_figures(tmp_path: Path) -> No
     assert "after adjustment" not in html
 
 
-def test_a_log_becomes_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "a_lat.1.log").write_text("1, 5, 0, 4096, 0\nbad\n2, 5, 1, 4096, 1\n")
-    command = ["import", "fio-log", str(tmp_path / "a_lat.1.log"), "-o", str(tmp_path / "a.parquet")]
-    assert main(command) == 2
-    assert "line 2 is malformed" in capsys.readouterr().err
-    assert main([*command, "--max-malformed", "1"]) == 0
-    assert re.search(
-        r"2 I/Os, columns time_ms, latency_ns.*\n1 malformed lines left out: 2 \(", capsys.readouterr().out
-    )
-
-
 @pytest.mark.parametrize("of_study", ["study.txt", "recordings/op7/plan.json", "tables/summary.parquet"])
 def test_results_of_a_study_are_not_overwritten(
     tmp_path: Path, of_study: str, capsys: pytest.CaptureFixture[str]
@@ -99,11 +87,11 @@ def test_drive_name_is_required(tmp_path: Path, drive: list[str], capsys: pytest
     assert "--drive NAME" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kind", ["tkperf", "fio-json", "fio-plot", "values", "fio-log"])
+@pytest.mark.parametrize("kind", ["tkperf", "fio-json", "values"])
 def test_missing_source_is_named(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    missing = tmp_path / "nothing_lat.1.log"
+    missing = tmp_path / "nothing.json"
     assert main(["import", kind, str(missing), "--drive", "a", "-o", str(tmp_path / "out")]) == 2
-    assert "nothing_lat.1.log" in capsys.readouterr().err
+    assert "nothing.json" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -1,8 +1,9 @@
-"""Import of fio's JSON and of bench-fio's folders: values, sums of mixes, and refusals that name the file."""
+"""Import of fio's JSON: values, sums of mixes, and refusals that name the file."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,16 @@ from import_origins import document, job, options
 
 from drivelab.core.errors import UserError
 from drivelab.fio.result import read_result
-from drivelab.imported import fio_json, fio_options, fio_plot
+from drivelab.imported import fio_json, fio_options
 from drivelab.imported.imported_report import plan_of
-from drivelab.imported.tables import tables_of, write_tables
-from drivelab.tables import io
+from drivelab.imported.tables import tables_of
 
 OWN = Path(__file__).parents[1] / "fio" / "data"
 
 
 def test_mix_is_reads_plus_writes(tmp_path: Path) -> None:
     path = origins.write(tmp_path / "a.json", document(job(700.0, 300.0, options("randrw", rwmixread="70"))))
-    run = fio_json.read_run(path)
+    run = origins.run(path)
     assert run.cell.workload == "RND 4KiB 70/30"
     assert run.values["iops"] == 1000.0
     assert run.values["bandwidth_mib_s"] == pytest.approx(1000 * 4096 / 2**20)
@@ -36,7 +36,7 @@ def test_real_output_gives_the_same_values_as_the_harness(tmp_path: Path) -> Non
     """json+ of fio 3.33 has bins, which give percentiles of both directions together."""
     text = json.loads((OWN / "mix" / "fio.json").read_text())
     text["jobs"][0]["job options"] = options("randrw", 4, 2, rwmixread="65")  # missing in that file
-    ours, theirs = fio_json.read_run(origins.write(tmp_path / "mix.json", text)).values, read_result(OWN / "mix")
+    ours, theirs = origins.run(origins.write(tmp_path / "mix.json", text)).values, read_result(OWN / "mix")
     assert ours["iops"] == pytest.approx(theirs.iops)
     assert ours["mean_latency_us"] == pytest.approx(theirs.mean_latency_us)
     expected = theirs.percentiles_us(50, 99, 99.9999)
@@ -45,7 +45,7 @@ def test_real_output_gives_the_same_values_as_the_harness(tmp_path: Path) -> Non
 
 def test_processes_reported_separately_are_summed(tmp_path: Path) -> None:
     jobs = [job(0.0, 500.0, options("write", 8, 3, "1m")) for _ in range(3)]
-    run = fio_json.read_run(origins.write(tmp_path / "a.json", document(*jobs)))
+    run = origins.run(origins.write(tmp_path / "a.json", document(*jobs)))
     assert (run.cell.label, run.values["iops"]) == ("SEQ 1024KiB 0/100 T3Q8", 1500.0)
 
 
@@ -55,7 +55,7 @@ def test_early_fio_3_gives_only_kib_per_second(tmp_path: Path) -> None:
         del early_job[part]["bw_bytes"]
     common = {"global options": early_job.pop("job options")}
     path = origins.write(tmp_path / "a.json", document(early_job, **common))
-    assert fio_json.read_run(path).values["bandwidth_mib_s"] == pytest.approx(4000 / 1024)
+    assert origins.run(path).values["bandwidth_mib_s"] == pytest.approx(4000 / 1024)
 
 
 def test_files_of_one_workload_are_rounds_in_time_order(tmp_path: Path) -> None:
@@ -77,96 +77,61 @@ def test_a_single_run_has_no_spread(tmp_path: Path) -> None:
     assert summary[["spread_low", "spread_high"]].isna().all(axis=None)
 
 
-def _error(body: dict[str, Any]) -> None:
-    body["jobs"][0]["error"] = 5
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"read": {"iops": 1e9, "total_ios": 125, "io_bytes": 125 * 4096, "runtime": 800}},
+     r"contradicts itself: IOPS of the reads 1e\+09, but 125 in 0.8 s are 156.25; leave the file out"),
+    ({"read": {"bw_bytes": 8192000}},
+     "contradicts itself: bandwidth of the reads 7.8125 MiB/s, but 40960000 bytes in 10 s are 3.90625 MiB/s"),
+    ({"read": {"io_bytes": 10_000 << 20, "bw_bytes": 1000 << 20}}, "10000 reads of 4096 bytes, but 10485760000 bytes"),
+    ({"read": {"lat_ns": {"mean": 8e7}}}, "mean latency of the reads 80000 us, largest 9000 us"),
+    ({"read": {"lat_ns": {"min": 8_000_000}}}, "mean latency of the reads 80 us, smallest 8000 us"),
+    ({"read": {"lat_ns": {"min": -5}}}, "has a negative value, the smallest latency of the reads"),
+    ({"read": {"lat_ns": {"max": -1}}}, "negative value, max latency us"),
+    ({"read": {"runtime": 0}, "write": {"runtime": 5}}, "10000 reads took no time"),
+    ({"read": {"iops": float("nan")}}, "no number for iops"),
+    ({"read": origins.direction(0.0)}, "has no I/O"),
+    ({"error": 5}, "reports error 5"),
+    ({"write": None}, "lacks 'write'"),
+    ({"write": origins.direction(10.0)}, "10.*writes|writes"),
+    ({"job options": {"bssplit": "4k/50:8k/50"}}, "bssplit"),
+    ({"job options": {"rw": "randtrim"}}, "rw=randtrim"),
+    ({"job options": {"gtod_reduce": "1"}}, "gtod_reduce=1, so it has no latencies; run fio without that option"),
+    ({"read": None, "write": None, "trim": None, "mixed": origins.direction(1000.0)},
+     "unified_rw_reporting=1, which adds .*; run fio without that option"),
+]  # fmt: skip
+"""Changes of a job, whose None removes a part, and the reason of the refusal."""
 
 
-def _zeroed(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"] = origins.direction(0.0)
+def spoil(part: dict[str, Any], change: Mapping[str, Any]) -> None:
+    for name, value in change.items():
+        if value is None:
+            del part[name]
+        elif isinstance(value, dict) and name in part:
+            spoil(part[name], value)
+        else:
+            part[name] = value
 
 
-def _no_writes(body: dict[str, Any]) -> None:
-    del body["jobs"][0]["write"]
+@pytest.mark.parametrize(("change", "reason"), BAD)
+def test_invalid_result_is_refused_by_name(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    body = document(job(1000.0, 0.0, options()))
+    spoil(body["jobs"][0], change)
+    with pytest.raises(UserError, match=reason) as error:
+        origins.run(origins.write(tmp_path / "bad.json", body))
+    assert "bad.json" in str(error.value)
 
 
-def _other(body: dict[str, Any]) -> None:
-    body["jobs"][0]["write"] = origins.direction(10.0)
-
-
-def _old(body: dict[str, Any]) -> None:
-    body["fio version"] = "fio-2.19"
-
-
-def _two(body: dict[str, Any]) -> None:
-    body["jobs"].append(job(1.0, 0.0, options(block="8k")))
-
-
-def _split(body: dict[str, Any]) -> None:
-    body["jobs"][0]["job options"]["bssplit"] = "4k/50:8k/50"
-
-
-def _trim(body: dict[str, Any]) -> None:
-    body["jobs"][0]["job options"]["rw"] = "randtrim"
-
-
-def _infinite(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"]["iops"] = float("nan")
-
-
-def _negative(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"]["lat_ns"]["max"] = -1
-
-
-def _rate(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"] |= {"iops": 1e9, "total_ios": 125, "io_bytes": 125 * 4096, "runtime": 800}
-
-
-def _bandwidth(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"]["bw_bytes"] *= 2
-
-
-def _block(body: dict[str, Any]) -> None:
-    read = body["jobs"][0]["read"]
-    read |= {"io_bytes": read["total_ios"] << 20, "bw_bytes": 1000 << 20}
-
-
-def _mean(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"]["lat_ns"]["mean"] *= 1000
-
-
-def _least(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"]["lat_ns"]["min"] = 8_000_000
-
-
-def _no_time(body: dict[str, Any]) -> None:
-    body["jobs"][0]["read"]["runtime"] = 0
-    body["jobs"][0]["write"]["runtime"] = 5
-
-
-BAD = {
-    _rate: r"contradicts itself: IOPS of the reads 1e\+09, but 125 in 0.8 s are 156.25; leave the file out",
-    _bandwidth: "contradicts itself: bandwidth of the reads 7.8125 MiB/s, but 40960000 bytes in 10 s are 3.90625 MiB/s",
-    _block: "10000 reads of 4096 bytes, but 10485760000 bytes",
-    _mean: "mean latency of the reads 80000 us, largest 9000 us",
-    _least: "mean latency of the reads 80 us, smallest 8000 us",
-    _no_time: "10000 reads took no time",
-    _error: "reports error 5",
-    _zeroed: "has no I/O",
-    _no_writes: "lacks 'write'",
-    _other: "10.*writes|writes",
-    _old: "fio 2.19",
-    _two: r"has several jobs \(test\), which differ in bs; run each by itself, such as fio --section=test ",
-    _split: "bssplit",
-    _trim: "rw=randtrim",
-    _infinite: "no number for iops",
-    _negative: "negative value, max latency us",
-}
+def test_jobs_of_several_workloads_are_refused(tmp_path: Path) -> None:
+    body = document(job(1000.0, 0.0, options()), job(1.0, 0.0, options(block="8k")))
+    reason = r"has several jobs \(test\), which differ in bs; run each by itself, such as fio --section=test "
+    with pytest.raises(UserError, match=reason):
+        origins.run(origins.write(tmp_path / "bad.json", body))
 
 
 def test_fio_2_is_refused_for_its_version_whatever_else_it_lacks(tmp_path: Path) -> None:
     body = {"fio version": "fio-2.1", "jobs": [{"jobname": "a", "read": {"io_bytes": 1}}]}
     with pytest.raises(UserError, match=r"is from fio 2\.1, whose JSON has other units"):
-        fio_json.read_run(origins.write(tmp_path / "old.json", body))
+        origins.run(origins.write(tmp_path / "old.json", body))
 
 
 @pytest.mark.parametrize("job_runtime", [10_000, None])
@@ -180,20 +145,11 @@ def test_a_client_of_one_host_is_a_run_and_of_two_is_refused(tmp_path: Path, job
     del total["job options"]
     body = document(client_stats=[*jobs, total], **{"global options": {}})
     del body["jobs"], body["timestamp_ms"]
-    run = fio_json.read_run(origins.write(tmp_path / "client.json", body))
+    run = origins.run(origins.write(tmp_path / "client.json", body))
     assert (run.cell.label, run.values["iops"]) == ("RND 4KiB 100/0 T2Q4", 1000.0)
     body["client_stats"] = [jobs[0], {**jobs[1], "hostname": "other"}, total]
     with pytest.raises(UserError, match=r"is of several hosts \(lab, other\).* such as fio --client=lab JOBFILE"):
-        fio_json.read_run(origins.write(tmp_path / "clients.json", body))
-
-
-@pytest.mark.parametrize("spoil", BAD)
-def test_invalid_result_is_refused_by_name(tmp_path: Path, spoil: Any) -> None:
-    body = document(job(1000.0, 0.0, options()))
-    spoil(body)
-    with pytest.raises(UserError, match=BAD[spoil]) as error:
-        fio_json.read_run(origins.write(tmp_path / "bad.json", body))
-    assert "bad.json" in str(error.value)
+        origins.run(origins.write(tmp_path / "clients.json", body))
 
 
 @pytest.mark.parametrize(
@@ -205,13 +161,20 @@ def test_invalid_result_is_refused_by_name(tmp_path: Path, spoil: Any) -> None:
         ),
         ("", "is empty"),
         ('{"jobs": [', "is truncated or damaged"),
+        ('{"a": ' + "9" * 10_000 + "}", "is truncated or damaged"),
         ("{}", "lacks 'fio version'"),
+        ("{}\n{}", "lacks 'fio version'"),
+        ('{"client_stats": 5}', "is not valid output of fio"),
+        ('{"client_stats": [5]}', "is not valid output of fio"),
+        ('{"jobs": null}\n{"jobs": [7]}', "is not valid output of fio|lacks 'fio version'"),
+        ('{"jobs": ' + "[" * 100_000, "is nested deeper than any output of fio"),
+        ("\0" * (65 << 20), r"cannot be read \(has more than 64 MiB\)"),
     ],
 )
-def test_file_without_json_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+def test_file_without_json_of_fio_is_refused(tmp_path: Path, text: str, reason: str) -> None:
     (tmp_path / "a.json").write_text(text)
-    with pytest.raises(UserError, match=reason):
-        fio_json.read_run(tmp_path / "a.json")
+    with bounded_memory(140 << 20), pytest.raises(UserError, match=rf"a\.json: ({reason})"):
+        fio_json.read(tmp_path / "a.json", "a")
 
 
 def test_text_around_the_json_is_left_out_and_messages_are_notes(tmp_path: Path) -> None:
@@ -226,7 +189,7 @@ def test_text_around_the_json_is_left_out_and_messages_are_notes(tmp_path: Path)
 
 def test_result_after_a_message_about_a_mounted_device_is_refused() -> None:
     with pytest.raises(UserError, match=r"has the option rate_iops=400"):
-        fio_json.read_run(OWN / "mounted_device" / "fio.json")
+        origins.run(OWN / "mounted_device" / "fio.json")
 
 
 def test_refused_files_of_a_folder_are_left_out_by_name(tmp_path: Path) -> None:
@@ -269,7 +232,7 @@ def test_of_status_results_the_last_is_the_run(tmp_path: Path, ramp_s: int) -> N
         fio_job["read"] = origins.direction(1000.0 if seconds > 0 else 0.0, runtime_s=max(seconds, 0))
         results.append(json.dumps(document(fio_job, second=seconds - 10), indent=1))
     (tmp_path / "a.json").write_text("\n".join(results))
-    assert fio_json.read_run(tmp_path / "a.json").values["read_ios"] == 10_000
+    assert origins.run(tmp_path / "a.json").values["read_ios"] == 10_000
 
 
 def test_copy_of_a_run_is_refused(tmp_path: Path) -> None:
@@ -284,14 +247,6 @@ def test_repeats_of_several_versions_of_fio_are_refused(tmp_path: Path) -> None:
         body = document(job(1000.0, 0.0, options()), second=second, **{"fio version": version})
         origins.write(tmp_path / f"{second}.json", body)
     with pytest.raises(UserError, match=r"several versions of fio, 3\.33 and 3\.36, which are never pooled; import"):
-        fio_json.read(tmp_path, "a")
-
-
-def test_negative_smallest_latency_is_refused(tmp_path: Path) -> None:
-    body = document(job(1000.0, 0.0, options()))
-    body["jobs"][0]["read"]["lat_ns"]["min"] = -5
-    origins.write(tmp_path / "a.json", body)
-    with pytest.raises(UserError, match="has a negative value, the smallest latency of the reads"):
         fio_json.read(tmp_path, "a")
 
 
@@ -344,13 +299,13 @@ def test_several_targets_of_one_run_are_refused(tmp_path: Path, common: str, own
     (tmp_path / "a.json").write_text(text.replace(', "place": "common"', f", {common}" if common else ""))
     reason = "has several targets, /dev/sda/? and /dev/sdb/?, whose I/Os .*; run fio for each target by itself, such as"
     with pytest.raises(UserError, match=reason):
-        fio_json.read_run(tmp_path / "a.json")
+        origins.run(tmp_path / "a.json")
 
 
 def test_jobs_on_several_drives_are_refused_and_on_files_of_one_folder_read(tmp_path: Path) -> None:
     def read(*names: str) -> fio_json.Run:
         jobs = [job(500.0, 0.0, options(threads=2, filename=name)) for name in names]
-        return fio_json.read_run(origins.write(tmp_path / "a.json", document(*jobs)))
+        return origins.run(origins.write(tmp_path / "a.json", document(*jobs)))
 
     assert read("/mnt/x/1", "/mnt/x/2").targets == ["/mnt/x/1", "/mnt/x/2"]
     assert read(r"/dev/by-path/pci-0\:1", r"/dev/by-path/pci-0\:1").targets == ["/dev/by-path/pci-0:1"]
@@ -358,21 +313,15 @@ def test_jobs_on_several_drives_are_refused_and_on_files_of_one_folder_read(tmp_
         read("/dev/sda", "/dev/sdb")
 
 
-def bench_fio(folder: Path) -> Path:
-    """Write the folder of a sweep with a mix, in bench-fio's layout."""
-    second = 0
-    for depth in (1, 16):
-        for threads in (1, 4):
-            second += 60
-            read_job = job(1000.0 * depth * threads, 0.0, options("randread", depth, threads))
-            origins.write(folder / f"sdx/4k/randread-{depth}-{threads}.json", document(read_job, second=second))
+def test_a_folder_of_folders_is_a_sweep(tmp_path: Path) -> None:
+    """In the layout of bench-fio."""
+    for depth, threads in ((1, 1), (1, 4), (16, 1), (16, 4)):
+        read_job = job(1000.0 * depth * threads, 0.0, options("randread", depth, threads))
+        path = tmp_path / f"sdx/4k/randread-{depth}-{threads}.json"
+        origins.write(path, document(read_job, second=60 * depth + threads))
     mixed = job(75.0, 25.0, options("rw", 1, 1, "64k", rwmixread="75"))
-    origins.write(folder / "sdx/rw75/64k/rw-1-1.json", document(mixed, second=600))
-    return folder
-
-
-def test_bench_fio_folder_is_a_sweep(tmp_path: Path) -> None:
-    tables = tables_of(fio_plot.read(bench_fio(tmp_path), "a"))
+    origins.write(tmp_path / "sdx/rw75/64k/rw-1-1.json", document(mixed, second=6000))
+    tables = tables_of(fio_json.read(tmp_path, "a"))
     values = tables["summary"].query("metric == 'iops'").set_index("cell_label")["value"].to_dict()
     assert values == {
         "RND 4KiB 100/0 T1Q1": 1000.0,
@@ -385,110 +334,10 @@ def test_bench_fio_folder_is_a_sweep(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "reason"),
-    [
-        ("sdx/4k/randread-16-4.json", "sdx/4k/randread-32-4.json", "queue depth 32, its options say 16"),
-        ("sdx/4k/randread-16-4.json", "sdx/8k/randread-16-4.json", "block size bytes 8192, its options say 4096"),
-        ("sdx/rw75/64k/rw-1-1.json", "sdx/rw50/64k/rw-1-1.json", "read share 50, its options say 75"),
-    ],
-)
-def test_moved_file_is_refused(tmp_path: Path, before: str, after: str, reason: str) -> None:
-    bench_fio(tmp_path)
-    (tmp_path / after).parent.mkdir(parents=True, exist_ok=True)
-    (tmp_path / before).rename(tmp_path / after)
-    with pytest.raises(UserError, match=reason):
-        fio_plot.read(tmp_path, "a")
-
-
-def logged(folder: Path, name: str, interval_ms: int, read: Any, threads: int = 1) -> dict[str, Any]:
-    """Return a result, and write logs of each thread with the rates `read` in IOPS, one per interval."""
-    logged_job = job(sum(read) / len(read) * threads, 0.0, options("randread", 16, threads,
-    log_avg_msec=str(interval_ms),
-              **{f"write_{kind}_log": f"/tmp/x/{name}" for kind in ("bw", "lat", "iops")}))  # fmt: skip
-    for thread in range(1, threads + 1):
-        for kind, values in (
-            ("iops", read), ("bw", [4 * rate for rate in read]), ("lat", [1e9 / rate for rate in read]),
-            ("clat", read), ("slat", read),
-        ):  # fmt: skip
-            lines = [
-                f"{interval_ms * number - number % 2}, {value}, 0, 0, 0\n" for number, value in enumerate(values, 1)
-            ]
-            (folder / f"{name}_{kind}.{thread}.log").write_text("".join(lines))
-    return document(logged_job, second=1000)
-
-
-def test_one_second_logs_become_the_series_of_their_cell(tmp_path: Path) -> None:
-    """The names are bench-fio's; the folder was moved since."""
-    folder = bench_fio(tmp_path) / "sdx/4k"
-    origins.write(folder / "randread-16-4.json", logged(folder, "randread-iodepth-16-numjobs-4", 1000, [200, 100], 4))
-    series = tables_of(fio_plot.read(tmp_path, "a"))["series"]
-    assert series[["time_s", "direction", "iops", "bandwidth_mib_s"]].values.tolist() == [
-        [1.0, "read", 800.0, 800 / 256], [2.0, "read", 400.0, 400 / 256],
-    ]  # fmt: skip
-    assert series["mean_latency_us"].tolist() == [5000.0, 10000.0]
-    assert set(series["workload"]) == {"RND 4KiB 100/0"}
-    cells = tables_of(fio_plot.read(tmp_path, "a"))["cells"].set_index("directory")
-    place = cells.loc["sdx/4k/randread-16-4.json", ["round", "cell"]]
-    assert {*zip(series["round"], series["cell"], strict=True)} == {tuple(place)}
-    write_tables(tables_of(fio_plot.read(tmp_path, "a")), fio_plot.read(tmp_path, "a"), tmp_path, tmp_path / "out")
-    assert len(io.read(tmp_path / "out/tables/series.parquet", "series")) == 2
-
-
-def test_logs_of_half_seconds_are_averaged(tmp_path: Path) -> None:
-    """Early versions used this interval; the last half second has no other half."""
-    origins.write(tmp_path / "randread-16-1.json", logged(tmp_path, "a", 500, [100, 300, 200, 200, 50]))
-    series = tables_of(fio_plot.read(tmp_path, "a"))["series"]
-    assert series[["time_s", "iops"]].values.tolist() == [[1.0, 200.0], [2.0, 200.0]]
-    assert series["mean_latency_us"].tolist() == pytest.approx([5000.0, 5000.0])
-
-
-def test_logs_of_several_runs_are_left_out_by_name(tmp_path: Path) -> None:
-    """Early versions named the logs by depth only."""
-    for threads in (1, 4):
-        body = logged(tmp_path, "random-read-depth-16", 500, [100, 300], threads)
-        body["timestamp_ms"] += threads
-        origins.write(tmp_path / f"randread-16-{threads}.json", body)
-    (recording,) = fio_plot.read(tmp_path, "a")
-    assert recording.series == []
-    assert "Logs random-read-depth-16 are left out: 2 runs overwrote each other's logs." in recording.notes
-
-
-def test_logs_with_an_unsuitable_interval_are_left_out_by_name(tmp_path: Path) -> None:
-    origins.write(tmp_path / "randread-16-1.json", logged(tmp_path, "a", 300, [100, 300]))
-    (recording,) = fio_plot.read(tmp_path, "a")
-    assert recording.series == []
-    assert "Logs a are left out: the averaging interval of 300 ms does not divide a second." in recording.notes
-
-
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("1000, nan, 0, 0, 0", r"a_iops\.1\.log, line 1: nan is not a finite number; restore the log"),
-        ("1000, 5, 1, 0, 0", "has no writes, but its logs a have some, so they belong to another run"),
-    ],
-)
-def test_logs_that_contradict_the_run_are_refused(tmp_path: Path, line: str, reason: str) -> None:
-    origins.write(tmp_path / "randread-16-1.json", logged(tmp_path, "a", 1000, [100, 300]))
-    (tmp_path / "a_iops.1.log").write_text(f"{line}\n")
-    with pytest.raises(UserError, match=reason):
-        fio_plot.read(tmp_path, "a")
-
-
-@pytest.mark.parametrize(
     ("text", "size"), [("4k", 4096), ("1M", 1 << 20), ("4KiB", 4096), ("512", 512), ("64kb", 65536)]
 )
 def test_sizes_in_fio_notation(text: str, size: int) -> None:
     assert fio_options.size_bytes(text) == size
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [('{"jobs": ' + "[" * 100_000, "is nested deeper than any output of fio"), ("\0" * (65 << 20), "more than 64 MiB")],
-)
-def test_json_without_limit_is_refused(tmp_path: Path, text: str, reason: str) -> None:
-    (tmp_path / "a.json").write_text(text)
-    with bounded_memory(140 << 20), pytest.raises(UserError, match=reason):
-        fio_json.read(tmp_path / "a.json", "a")
 
 
 def test_a_device_is_refused(tmp_path: Path) -> None:

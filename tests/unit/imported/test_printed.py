@@ -63,22 +63,14 @@ BAD = {
     "parameter,unit,threads,queue_depth,1TB\nread,furlongs,1,1,5\n": "unit 'furlongs'",
     "test,variable,unit,v1\nx,latency,us,5\n": "the variable 'latency'",
     "test,variable,unit,round_labels,v1,v2\nx,4k random read,us,1 2 3,5,5\n": "different numbers of rounds and values",
+    "block_size,read_iops\n4k,100\n8k,90\n4096,110\n": "line 4 repeats RND 4KiB 100/0 iops of line 2",
+    "block_size,read_iops,read_iops\n4k,100,110\n": "the column 'read_iops' twice",
+    "block_size,read_iops\n4k,100,110\n": "line 2 has more values than the header has columns",
+    "test,variable,unit,v1\nx,4k random read,us,5\ny,4k random read,us,6\n": "line 3 repeats RND 4KiB 100/0 mean",
+    "parameter,unit,threads,queue_depth,1TB\nread,IOPS,1,1,5\nread,KIOPS,1,1,6\n": "line 3 repeats read T1Q1 iops",
 }
-
-
-@pytest.mark.parametrize("text", BAD)
-def test_invalid_table_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(UserError, match=BAD[text]) as error:
-        read(tmp_path, text)
-    assert "some_values.csv" in str(error.value)
-
-
-def test_an_unknown_unit_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="'parsecs' is not a unit"):
-        read(tmp_path, "block_size,read\n4k,100\n", unit="parsecs")
-
-
 CONTRADICTED = {
+    ("block_size,read\n4k,100\n", "parsecs"): "'parsecs' is not a unit",
     ("block_size,read_mb_s\n4k,100\n", "IOPS"): "column read_mb_s is in MB/s, another quantity than IOPS",
     ("block_size,read_iops\n4k,100\n", "us"): "column read_iops is in IOPS",
     (
@@ -90,31 +82,23 @@ CONTRADICTED = {
 }
 
 
-@pytest.mark.parametrize(("text", "unit"), CONTRADICTED)
-def test_a_unit_that_contradicts_the_file_is_refused(tmp_path: Path, text: str, unit: str) -> None:
-    with pytest.raises(UserError, match=CONTRADICTED[text, unit]):
-        read(tmp_path, text, unit=unit)
+@pytest.mark.parametrize(
+    ("text", "unit", "reason"),
+    [
+        *((text, None, reason) for text, reason in BAD.items()),
+        *((text, unit, reason) for (text, unit), reason in CONTRADICTED.items()),
+    ],
+)
+def test_invalid_table_or_unit_is_refused(tmp_path: Path, text: str, unit: str | None, reason: str) -> None:
+    with pytest.raises(UserError, match=reason) as error:
+        read(tmp_path, text, **({} if unit is None else {"unit": unit}))
+    assert unit is not None or "some_values.csv" in str(error.value)
 
 
 def test_a_unit_of_the_same_quantity_corrects_a_column(tmp_path: Path) -> None:
     """Many sources print MiB/s and call it MB/s."""
     recording = read(tmp_path, "block_size,read_mb_s\n4k,100\n", unit="MiB/s")[0]
     assert tables_of([recording])["summary"]["value"].item() == 100
-
-
-REPEATED = {
-    "block_size,read_iops\n4k,100\n8k,90\n4096,110\n": "line 4 repeats RND 4KiB 100/0 iops of line 2",
-    "block_size,read_iops,read_iops\n4k,100,110\n": "the column 'read_iops' twice",
-    "block_size,read_iops\n4k,100,110\n": "line 2 has more values than the header has columns",
-    "test,variable,unit,v1\nx,4k random read,us,5\ny,4k random read,us,6\n": "line 3 repeats RND 4KiB 100/0 mean",
-    "parameter,unit,threads,queue_depth,1TB\nread,IOPS,1,1,5\nread,KIOPS,1,1,6\n": "line 3 repeats read T1Q1 iops",
-}
-
-
-@pytest.mark.parametrize("text", REPEATED)
-def test_repeated_value_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(UserError, match=REPEATED[text]):
-        read(tmp_path, text)
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,9 @@ from trace_files import Event, write_capture
 from drivelab.cli.main import main
 from drivelab.figures.base import trace_sheet
 from drivelab.trace.decode import decode
-from drivelab.trace.derive.merge import merge
 from drivelab.trace.formats.common.exporting import export_trace
 from drivelab.trace.formats.common.importing import import_trace
 from drivelab.trace.parquet_schema import read_trace
-from drivelab.trace.statistics.batch import notes
 from drivelab.trace.statistics.count import count
 
 ISSUED: list[Event] = [
@@ -96,14 +94,6 @@ def test_figures_show_the_depth_at_the_drive_and_the_mark(trace: Path) -> None:
     assert "trace of ISSUE TIMES" in texts
     assert "dispatched to completed" in texts
     assert "queued to completed" not in texts
-
-
-def test_a_merge_with_queue_times_is_marked(trace: Path, tmp_path: Path) -> None:
-    decode(write_capture(tmp_path / "q", [(1, "Q", "R", 8, 4096), (2, "C", "R", 8, 4096)]), tmp_path / "q.parquet")
-    merge([tmp_path / "q.parquet", trace], tmp_path / "both.parquet")
-    assert "issue times" in notes(read_trace(tmp_path / "both.parquet")[1])
-    operations = count(tmp_path / "both.parquet", "both")["trace_operations"]
-    assert pd.isna(operations["q2c_max_us"]).all()
 
 
 def test_blkparse_text_of_the_trace_imports_alike(trace: Path, tmp_path: Path) -> None:

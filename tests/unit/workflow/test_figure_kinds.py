@@ -79,7 +79,7 @@ WAIT = {"phase": "idle", "phase_pass": 1, "phase_value": "5s"}
                  {"soak", "idle_recovery"}, id="bursts after idle time"),
     pytest.param([soak(), {"idle": {"time_s": 5.0, **WAIT}}, soak(**WAIT)], {"soak", "cache"},
                  id="writes after idle time"),
-    pytest.param([soak(100), {"idle": {"time_s": 5.0, **WAIT}}, soak(100, **WAIT)], {"soak", "credits"},
+    pytest.param([soak(100), {"idle": {"time_s": 5.0, **WAIT}}, soak(100, **WAIT)], {"soak", "turns"},
                  id="reads after idle time"),
     pytest.param([loop(cells(), ROUNDS, phase="new", phase_pass=1), soak(),
                   loop(cells(), ROUNDS, phase="working", phase_pass=1)],

@@ -108,7 +108,7 @@ def blocks(values: Floats, most: int = MOST_VALUES) -> Floats:
 def drift(recording: Recording) -> Iterator[Finding]:
     """Find drift in rounds that are repeats and in the slices of soaks that count.
 
-    Bursts after idle times are left out: their rate falls when a cache or credits end. `value` is the drift in percent.
+    Bursts after idle times are left out: their rate falls when a cache ends. `value` is the drift in percent.
     """
     courses = {
         label: (rounds["iops"], rounds["elapsed_s"].min(), (rounds["elapsed_s"] + rounds["runtime_s"]).max())

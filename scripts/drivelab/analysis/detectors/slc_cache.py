@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drivelab.analysis.detectors.detection import Declared, Finding, Recording
-from drivelab.analysis.values.bursts import BACK, FULL, bursts, credits_of, find_fall, share_back
+from drivelab.analysis.values.bursts import BACK, FULL, bursts, find_fall, share_back
 from drivelab.core.units import format_amount
 
 _MIB = 1 << 20
@@ -26,9 +26,6 @@ def slc_cache(recording: Recording) -> Iterator[Finding]:
         f"{format_amount(fall.fast_bytes)} are written at {fall.fast_mib_s:.3g} MiB/s, the rest at "
         f"{fall.slow_mib_s:.3g} MiB/s"
     )
-    spent = credits_of(found)
-    if spent is not None and spent.is_bucket:
-        words += "; credits of a cloud volume look the same"
     yield Finding(True, words, first.label, "bandwidth_mib_s", fall.fast_bytes / _MIB, unit="MiB")
     for burst in others:
         share = share_back(burst, fall)

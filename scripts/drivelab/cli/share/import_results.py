@@ -14,24 +14,20 @@ from drivelab.core.terminal import visible
 from drivelab.core.units import counted
 from drivelab.imported import IMPORTED, importers, read
 
-LOG, LOG_READS = "fio-log", "fio's log of I/Os or averages, converted to one Parquet file"
-
 
 def add_parser(commands: Any) -> None:
     """Register `import`."""
-    kinds = {kind: what for kind, (_, what) in importers().items()} | {LOG: LOG_READS}
+    kinds = {kind: what for kind, (_, what) in importers().items()}
     parser = commands.add_parser(
         "import",
-        help="import results of TKperf, fio or bench-fio, or printed ones, as tables and report",
+        help="import results of TKperf or fio, or printed ones, as tables and report",
         description="Turns results that drivelab did not measure into the tables of a study. Facts that the "
         "source does not give stay unknown. " + "; ".join(f"{kind}: {what}" for kind, what in kinds.items()) + ".",
     )
     parser.add_argument("kind", choices=kinds, metavar="KIND", help=", ".join(kinds))
     parser.add_argument("path", type=Path, metavar="PATH", help="file or folder of the results")
-    parser.add_argument("--drive", metavar="NAME", help="name for the drive; not for fio-log")
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the tables; for fio-log, a file"
-    )
+    parser.add_argument("--drive", metavar="NAME", help="name for the drive")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the tables")
     parser.add_argument("--report", type=Path, metavar="FILE.html", help="also write the report to this file")
     parser.add_argument("--date", metavar="YYYY-MM-DD", help="tkperf: date of the test, if the file does not give it")
     parser.add_argument(
@@ -40,19 +36,11 @@ def add_parser(commands: Any) -> None:
         "such as MB/s for MiB/s; must be a unit of the same quantity (IOPS, MB/s, MiB/s, us, ms …)",
     )
     parser.add_argument("--pattern", choices=("random", "sequential"), help="values: access pattern")
-    parser.add_argument(
-        "--fio-2-offset", action="store_true", help="fio-log: the fifth and last column is the offset, as in fio 2"
-    )
-    parser.add_argument(
-        "--max-malformed", type=int, default=0, metavar="N", help="fio-log: malformed lines to allow (default 0)"
-    )
     parser.add_argument("--json", action="store_true", help="print a summary as JSON")
     parser.set_defaults(handler=_import)
 
 
 def _import(options: argparse.Namespace) -> int:
-    if options.kind == LOG:
-        return _log(options)
     if not options.drive or "/" in options.drive:
         raise UserError("an import needs the name of the drive, without a slash; give --drive NAME")
     from drivelab.imported.tables import tables_of, write_tables
@@ -100,22 +88,3 @@ def _check_output(out: Path) -> None:
             f"{out}: holds the results of a study ({foreign[0]}), which the import would overwrite; name a new "
             "folder with -o"
         )
-
-
-def _log(options: argparse.Namespace) -> int:
-    from drivelab.imported.fio_log import convert
-
-    conversion = convert(
-        options.path, options.output, fio_2_offset=options.fio_2_offset, max_malformed=options.max_malformed
-    )
-    if options.json:
-        facts = {"rows": conversion.rows, "columns": conversion.columns, "averaged": conversion.averaged,
-                 "malformed": conversion.malformed}  # fmt: skip
-        print(json.dumps(facts, indent=1))
-        return 0
-    what = "averages over log_avg_msec" if conversion.averaged else "I/Os"
-    print(f"{options.output}: {conversion.rows} {what}, columns {', '.join(conversion.columns)}")
-    if conversion.malformed:
-        shown = ", ".join(f"{number} ({reason})" for number, reason in conversion.first_malformed)
-        print(f"{conversion.malformed} malformed lines left out: {shown}")
-    return 0

@@ -52,8 +52,9 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.restore:
         return _restore(temporary, options.json)
     named = [attached_name(device) for device in options.devices]
+    messages = temporary.recover() if options.apply else []
     with _kept_settings(temporary) if options.apply else nullcontext():
-        messages = _apply(options.scenario, named or _pinned(), temporary) if options.apply else []
+        messages += _apply(options.scenario, named or _pinned(), temporary) if options.apply else []
         rows = snapshot(named or attached(), options.scenario)
         if options.json:
             print(json.dumps(rows, indent=1, ensure_ascii=False))

@@ -11,7 +11,7 @@ from typing import Any
 
 from drivelab.cli.start.init import project_or_home
 from drivelab.core.errors import UserError
-from drivelab.core.terminal import console
+from drivelab.core.terminal import console, say
 from drivelab.plan.places import COMMAND
 
 _SHEET = Path("config/drives.tsv")
@@ -48,6 +48,7 @@ def _refuse_unwritable(page: Path) -> None:
 
 def _quick(options: argparse.Namespace) -> int:
     from drivelab.core.units import format_size, parse_duration, parse_size
+    from drivelab.host.temporary import recover_all
     from drivelab.plan.drive_sheet import load_sheet
     from drivelab.quick.page import write
     from drivelab.quick.result import as_mapping
@@ -70,6 +71,8 @@ def _quick(options: argparse.Namespace) -> int:
     output = None if options.output is None else options.output.absolute()
     if output is not None:
         _refuse_unwritable(output)
+    for message in recover_all():
+        say(message, stderr=True)
     here = Path.cwd()
     os.chdir(project)
     planned = plan_looks(rows, time_s, size_bytes)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, traces
 from drivelab.core.errors import UserError
+from drivelab.core.terminal import say
 from drivelab.core.units import format_amount, parse_duration, parse_size
 
 if TYPE_CHECKING:
@@ -79,10 +80,13 @@ def add_parser(commands: Any) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
+    from drivelab.host.temporary import recover_all
     from drivelab.run.replays import single_replay
     from drivelab.trace import trace_catalogue
 
     trace = trace_catalogue.locate(options.trace)
+    for message in recover_all():
+        say(message, stderr=True)
     report = single_replay.replay(
         trace,
         options.target,

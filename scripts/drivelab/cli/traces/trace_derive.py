@@ -1,4 +1,4 @@
-"""`drivelab trace cut`, `drop-idle`, `filter`, `merge`, `repeat`, `issue-times`, `synthesise`: derive traces."""
+"""`drivelab trace cut`, `drop-idle`, `filter`, `issue-times`, `synthesise`: derive traces."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def add_actions(actions: Any) -> None:
         actions,
         "filter",
         _filter,
-        "keep the requests of an operation, a process, a part of the device or a volume",
-        "Keeps the requests that match all given criteria. Dropped requests are counted.",
+        "keep the requests of an operation, a process, a part of the device or a volume, or repeat all",
+        "Keeps the requests that match all given criteria. Dropped requests are counted. --times and --written repeat "
+        "a trace instead: each repetition begins when the one before has ended, behind its device.",
     )
     action.add_argument(
         "--operation", action="append", default=[], metavar="A,B", help="read, write, flush, discard, write-zeroes"
@@ -64,27 +65,8 @@ def add_actions(actions: Any) -> None:
     )
     action.add_argument("--volume", metavar="NAME", help="volume of a trace of several; alone, and keeps all times")
     action.add_argument("--not", dest="inverted", action="store_true", help="keep the requests that do not match")
-
-    action = _action(
-        actions,
-        "merge",
-        _merge,
-        "merge several traces into one",
-        "Merges the requests of several traces into one, in time order.",
-        several=True,
-    )
-    action.add_argument(
-        "--at",
-        choices=["start", "wall-clock"],
-        help="start all traces at once, or at their original times (default: start; of volumes: wall-clock)",
-    )
-    action.add_argument(
-        "--place",
-        choices=["same", "side-by-side", "volumes"],
-        default="same",
-        help="keep offsets, place each trace behind the device of the one before, or keep each as a volume of the name "
-        "of its file (default: same)",
-    )
+    action.add_argument("--times", type=int, metavar="N", help="repeat the trace N times; alone")
+    action.add_argument("--written", metavar="AMOUNT", help="repeat it until it writes as much, such as 28GB; alone")
 
     _action(
         actions,
@@ -92,22 +74,6 @@ def add_actions(actions: Any) -> None:
         _issue_times,
         "let requests begin when they were issued to the drive",
         "Replaces the time at which a request was queued by the time at which it was issued to the drive.",
-    )
-
-    action = _action(
-        actions,
-        "repeat",
-        _repeat,
-        "repeat a trace until it writes a given volume",
-        "Writes a trace several times in succession. Each repetition begins when the one before has ended.",
-    )
-    action.add_argument("--times", type=int, metavar="N", help="number of repetitions")
-    action.add_argument("--written", metavar="AMOUNT", help="least volume that all write, such as 28GB")
-    action.add_argument(
-        "--place",
-        choices=["same", "side-by-side"],
-        default="side-by-side",
-        help="keep offsets, or place each repetition behind the device of the one before (default: side-by-side)",
     )
 
     action = actions.add_parser(
@@ -131,10 +97,9 @@ def add_actions(actions: Any) -> None:
     action.set_defaults(handler=_synthesise)
 
 
-def _action(actions: Any, name: str, handler: Any, title: str, description: str, *, several: bool = False) -> Any:
+def _action(actions: Any, name: str, handler: Any, title: str, description: str) -> Any:
     action = actions.add_parser(name, help=title, description=description)
-    many = {"dest": "traces", "nargs": "+"} if several else {"dest": "trace"}
-    action.add_argument(**many, metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
+    action.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
     action.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="trace to write")
     action.add_argument("--json", action="store_true", help="print the report as JSON")
     action.set_defaults(handler=handler)
@@ -164,11 +129,19 @@ def _drop_idle(options: argparse.Namespace) -> int:
 
 
 def _filter(options: argparse.Namespace) -> int:
+    from drivelab.core.units import parse_amount
     from drivelab.trace.derive.choice import Criteria, Filter, byte_range, operations
     from drivelab.trace.derive.one_volume import one_volume
+    from drivelab.trace.derive.repeat import repeat
 
+    chosen = options.operation or options.process or options.pid or options.range or options.inverted
+    if options.times is not None or options.written is not None:
+        if chosen or options.volume is not None:
+            raise UserError("--times and --written: take no criterion; filter first, then repeat the result")
+        amount = None if options.written is None else round(parse_amount(options.written))
+        return _show(options, repeat(_path(options.trace), options.output, times=options.times, written_bytes=amount))
     if options.volume is not None:
-        if options.operation or options.process or options.pid or options.range or options.inverted:
+        if chosen:
             raise UserError("--volume: takes no other criterion; separate the volume first, then filter the result")
         return _show(options, one_volume(_path(options.trace), options.output, options.volume))
     criteria = Criteria(
@@ -186,26 +159,10 @@ def _derive(options: argparse.Namespace, step: Step) -> int:
     return _show(options, derive(_path(options.trace), options.output, step))
 
 
-def _merge(options: argparse.Namespace) -> int:
-    from drivelab.trace.derive.merge import merge
-
-    paths = [_path(text) for text in options.traces]
-    return _show(options, merge(paths, options.output, at=options.at, place=options.place))
-
-
 def _issue_times(options: argparse.Namespace) -> int:
     from drivelab.trace.derive.issue_times import issue_times
 
     return _show(options, issue_times(_path(options.trace), options.output))
-
-
-def _repeat(options: argparse.Namespace) -> int:
-    from drivelab.core.units import parse_amount
-    from drivelab.trace.derive.cut import repeat
-
-    amount = None if options.written is None else round(parse_amount(options.written))
-    entry = repeat(_path(options.trace), options.output, times=options.times, written_bytes=amount, place=options.place)
-    return _show(options, entry)
 
 
 def _show(options: argparse.Namespace, entry: Mapping[str, Any]) -> int:

@@ -120,11 +120,6 @@ def _lines(facts: pd.Series) -> Table:
             f"p99 {_time(facts['interarrival_p99_us'])}; variation {_plain(facts['interarrival_variation'])}",
         ),
         ("idle", f"{_share(facts['idle_share_pct'])} of the time ({facts['idle_basis']}{_threshold(facts)})"),
-        (
-            "hot blocks",
-            f"the top 1 % get {_share(facts['top_1_pct_all_share_pct'])} of accesses, "
-            f"the top 10 % {_share(facts['top_10_pct_all_share_pct'])}{_sampled(facts)}",
-        ),
         ("errors", ", ".join(facts["error_codes"])),
     ):
         if value:
@@ -180,11 +175,6 @@ def _notes(facts: pd.Series) -> str:
 
 def _threshold(facts: pd.Series) -> str:
     return "" if facts["idle_basis"] == "nothing in flight" else f", longer than {_time(facts['idle_gap_s'] * 1e6)}"
-
-
-def _sampled(facts: pd.Series) -> str:
-    share = facts["followed_share_pct"]
-    return "" if share == 100 else f" (estimated by following {share:.3g} % of the blocks)"
 
 
 def _known(value: Any) -> bool:

@@ -13,7 +13,7 @@ from drivelab.report.table_fields import quantity_cell
 from drivelab.report.view import Cell, Column, Table
 
 _MANY_ROWS = 12
-_FIRST = ("Volume credits", "Thermal throttling", "Neighbours", "Outlier runs", "Drift", "Periodic dips")
+_FIRST = ("Thermal throttling", "Neighbours", "Outlier runs", "Drift", "Periodic dips")
 """Detectors whose findings explain others: of limits and disturbances."""
 
 

@@ -121,7 +121,7 @@ def measure(file: TraceFile, path: Path, *, streams: int, block_bytes: int) -> E
 
     Sizes are rounded up to multiples of `block_bytes`. Raises UserError when the trace has no read or write.
     """
-    surveyed = full_survey.survey(file.batches(full_survey.COLUMNS), file.rows)
+    surveyed = full_survey.survey(file.batches(full_survey.COLUMNS))
     kinds = all_streams(surveyed.lengths) if surveyed.requests else pd.DataFrame()
     if kinds.empty:
         raise UserError(f"{path}: has no workload: no read or write moves data")

@@ -28,7 +28,7 @@ def issue_times(path: Path, output: Path) -> dict[str, Any]:
         if trace.provenance.get(BEGINS) == ISSUE:
             raise UserError(f"{path}: its requests already begin when they were issued; nothing to change")
         kept = 0
-        with written(output, [path]) as gatherer:
+        with written(output, path) as gatherer:
             for batch, without in _in_new_order(ordered(trace.batches(), path)):
                 kept += without
                 gatherer.add(batch)

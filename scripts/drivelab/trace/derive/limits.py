@@ -16,18 +16,17 @@ def sentences(entry: Mapping[str, Any]) -> Iterator[str]:
         "cut": _cut,
         "drop-idle": _drop_idle,
         "filter": _filter,
-        "merge": _merge,
         "repeat": _repeat,
         "issue-times": _issue_times,
         "volume": _volume,
     }[entry["step"]](entry)
     if entry.get("dispatches_cut_apart"):
         yield f"kept in part only: {many(entry['dispatches_cut_apart'], 'dispatch')} of merged requests"
-    for source in entry.get("sources", [entry.get("source", {})]):
-        for key, title in (("lost", "LOSSY"), ("unmatched", "INCONSISTENT")):
-            if source.get(key):
-                counts = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in source[key].items())
-                yield f"{title}, like its source {source['file']}: {counts}"
+    source = entry["source"]
+    for key, title in (("lost", "LOSSY"), ("unmatched", "INCONSISTENT")):
+        if source.get(key):
+            counts = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in source[key].items())
+            yield f"{title}, like its source {source['file']}: {counts}"
 
 
 def many(count: int, noun: str) -> str:
@@ -77,17 +76,8 @@ def _volume(entry: Mapping[str, Any]) -> Iterator[str]:
     yield f"left out: {many(entry['source']['requests'] - entry['requests'], 'request')} of other volumes"
 
 
-def _merge(entry: Mapping[str, Any]) -> Iterator[str]:
-    for source in entry["sources"]:
-        moved = [f"starting at {show_ns(source['shift_ns'])}"]
-        moved += [f"{format_amount(source['shift_bytes'])} further on the device"] if source["shift_bytes"] else []
-        yield f"{many(source['requests'], 'request')} of {source['file']}, {', '.join(moved)}"
-    if entry["different_devices_share_offsets"]:
-        yield "the traces are of different devices but share offsets; --place side-by-side separates them"
-
-
 def _repeat(entry: Mapping[str, Any]) -> Iterator[str]:
-    where = "each behind the device of the one before" if entry["place"] == "side-by-side" else "all at the same place"
+    where = "each behind the device of the one before" if entry["shift_bytes"] else "all at the same place"
     yield f"{entry['times']} times, {where}: {format_amount(entry['written_bytes'])} written"
 
 

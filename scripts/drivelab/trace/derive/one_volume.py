@@ -28,7 +28,7 @@ def one_volume(path: Path, output: Path, name: str) -> dict[str, Any]:
         if name not in trace.volumes:
             has = suggestion(name, list(trace.volumes)) if trace.volumes else "it has one volume, without a name"
             raise UserError(f"{path}: has no volume '{name}'; {has}")
-        with written(output, [path]) as gatherer:
+        with written(output, path) as gatherer:
             for batch in ordered(trace.batches(), path):
                 requests = pa.Table.from_batches([batch])
                 kept = requests.filter(pc.equal(requests[VOLUME.name].cast(pa.string()), name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,14 +19,14 @@ from drivelab.trace.trace_catalogue import sha256_of
 class Gatherer:
     """Collect small parts and write them as whole row groups."""
 
-    def __init__(self, writer: TraceWriter, schema: pa.Schema) -> None:
-        self._writer, self._schema = writer, schema
+    def __init__(self, writer: TraceWriter) -> None:
+        self._writer = writer
         self._parts: list[pa.Table] = []
         self._waiting = 0
         self.rows = 0
 
     def add(self, requests: pa.RecordBatch | pa.Table) -> None:
-        """Add rows of the schema, in `queue_ns` order."""
+        """Add rows, in `queue_ns` order."""
         table = pa.Table.from_batches([requests]) if isinstance(requests, pa.RecordBatch) else requests
         self.rows += table.num_rows
         while table.num_rows:
@@ -44,7 +44,7 @@ class Gatherer:
         self._writer.finish(provenance)
 
     def _write(self) -> None:
-        table = pa.concat_tables(self._parts).cast(self._schema).combine_chunks()
+        table = pa.concat_tables(self._parts).cast(REQUESTS).combine_chunks()
         self._parts, self._waiting = [], 0
         # Encode again, or names of removed processes would stay in the file.
         names = table.column("process").combine_chunks().dictionary_decode().dictionary_encode()
@@ -52,14 +52,14 @@ class Gatherer:
 
 
 @contextmanager
-def written(output: Path, sources: Iterable[Path], schema: pa.Schema = REQUESTS) -> Iterator[Gatherer]:
-    """Open a derived trace of the schema for writing; call `finish` within the block.
+def written(output: Path, source: Path) -> Iterator[Gatherer]:
+    """Open a derived trace for writing; call `finish` within the block.
 
     Raises UserError when the output is a source or cannot be written.
     """
-    refuse_source(output, sources)
-    with writable(output), TraceWriter(output, schema=schema) as writer:
-        yield Gatherer(writer, schema)
+    refuse_source(output, [source])
+    with writable(output), TraceWriter(output) as writer:
+        yield Gatherer(writer)
 
 
 def refuse_nothing(rows: int, source: str, why: str) -> None:
@@ -135,7 +135,7 @@ def derive(source: Path, output: Path, step: Step) -> dict[str, Any]:
     refuse_source(output, [source])
     with open_trace(source) as trace:
         step.begin(trace, source)
-        with written(output, [source]) as gatherer:
+        with written(output, source) as gatherer:
             for batch in ordered(trace.batches(), source):
                 gatherer.add(step.apply(batch))
             refuse_nothing(gatherer.rows, str(source), step.nothing())

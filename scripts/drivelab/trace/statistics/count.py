@@ -19,8 +19,7 @@ from drivelab.trace.statistics.batch import READ, UNKNOWN, WRITE, Batch, Interva
 from drivelab.trace.statistics.depth import Depth, Dispatches
 from drivelab.trace.statistics.footprint import Footprint
 from drivelab.trace.statistics.latencies import PHASES, Latency, Operations
-from drivelab.trace.statistics.reuse import Reuse
-from drivelab.trace.statistics.streams import Sequence, StreamsOverTime, streams
+from drivelab.trace.statistics.streams import streams
 
 FOOTPRINT_BLOCK_BYTES = 4096
 _TEXTS = {"source": "backend", "application": "application"}
@@ -199,7 +198,7 @@ class Counters:
     """All counters of an open trace."""
 
     def __init__(self, file: TraceFile) -> None:
-        self.survey = full_survey.survey(file.batches(full_survey.COLUMNS), file.rows)
+        self.survey = full_survey.survey(file.batches(full_survey.COLUMNS))
         self.resolution_ns = marks.resolution_ns(file.provenance)
         self.streams = streams(self.survey.lengths)
         totals = self.survey
@@ -207,7 +206,6 @@ class Counters:
         self.intervals = intervals
         self.timeline = Timeline(intervals, Footprint(totals.words))
         self.heat = Heat(intervals, totals.low_bytes, totals.high_bytes)
-        self.reuse = Reuse(totals.sample)
         self.arrivals = Arrivals(totals.first_ns, self.resolution_ns)
         from_queue = has_queue_times(file.provenance)
         self.latency = Latency(PHASES if from_queue else PHASES[2:])
@@ -216,21 +214,18 @@ class Counters:
         self.queued = self.in_flight if from_queue else Depth(intervals)
         """Stays empty without queue times."""
         self.dispatched = Dispatches(Depth(intervals))
-        self.streams_over_time = StreamsOverTime(self.streams, totals.lengths, intervals)
-        sequence = Sequence()
         for requests in file.batches(_COLUMNS):
             if requests.num_rows:
-                self._add(Batch(requests), sequence)
+                self._add(Batch(requests))
         self.in_flight.finish(totals.last_ns)
         self.dispatched.finish(totals.last_ns)
 
-    def _add(self, batch: Batch, sequence: Sequence) -> None:
-        for counter in (self.timeline, self.heat, self.reuse, self.latency, self.operations, self.dispatched):
+    def _add(self, batch: Batch) -> None:
+        for counter in (self.timeline, self.heat, self.latency, self.operations, self.dispatched):
             counter.add(batch)
         self.arrivals.add(batch.queue_ns)
         completed = batch.complete_ns != UNKNOWN
         self.in_flight.add(batch.queue_ns[completed], batch.complete_ns[completed], int(batch.queue_ns[-1]))
-        self.streams_over_time.add(batch, sequence.sequential(batch)[0])
 
     def tables(self, provenance: Mapping[str, Any], trace: str) -> dict[str, pd.DataFrame]:
         """Return tables by name; each has the trace's name as first column."""
@@ -244,7 +239,5 @@ class Counters:
             "trace_latency": self.latency.frame(),
             "trace_heat": self.heat.frame(),
             "trace_streams": self.streams.drop(columns="key"),
-            "trace_streams_over_time": self.streams_over_time.frame(),
-            "trace_reuse": self.reuse.frame(),
         }
         return {name: frame.assign(trace=trace) for name, frame in frames.items()}

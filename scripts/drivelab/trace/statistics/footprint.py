@@ -42,12 +42,12 @@ def size(first: Ints, last: Ints) -> int:
     return whole_sum(last - first) + int(first.size)
 
 
-def members(first: Ints, last: Ints, piece: int = PIECE) -> Iterator[tuple[Ints, Ints]]:
+def members(first: Ints, last: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Yield pieces of (range number, member), ascending within each range."""
     after: Ints = np.cumsum(last - first + 1)
     total = int(after[-1]) if after.size else 0
-    for low in range(0, total, piece):
-        place = np.arange(low, min(low + piece, total), dtype=np.int64)
+    for low in range(0, total, PIECE):
+        place = np.arange(low, min(low + PIECE, total), dtype=np.int64)
         ranges = np.asarray(np.searchsorted(after, place, side="right"), np.int64)
         yield ranges, last[ranges] - (after[ranges] - 1 - place)
 

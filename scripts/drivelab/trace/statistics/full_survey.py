@@ -12,7 +12,6 @@ from drivelab.trace.parquet_schema import OPERATIONS
 from drivelab.trace.statistics.batch import READ, WRITE, Batch, Ints, Times
 from drivelab.trace.statistics.footprint import TouchedWords
 from drivelab.trace.statistics.latencies import LengthCounts
-from drivelab.trace.statistics.reuse import Sample
 from drivelab.trace.statistics.streams import Sequence
 
 COLUMNS = ("queue_ns", "dispatch_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
@@ -23,7 +22,6 @@ class Survey(Times):
     """Totals of a whole trace. Arrays have one value for each of OPERATIONS."""
 
     words: TouchedWords
-    sample: Sample
     lengths: LengthCounts = field(default_factory=LengthCounts)
     low_bytes: int = 0
     high_bytes: int = 0
@@ -35,19 +33,18 @@ class Survey(Times):
     strict: Ints = field(default_factory=lambda: np.zeros(len(OPERATIONS), np.int64))
 
 
-def survey(batches: Iterable[pa.RecordBatch], rows: int) -> Survey:
-    """Survey batches with COLUMNS of a trace of `rows` requests.
+def survey(batches: Iterable[pa.RecordBatch]) -> Survey:
+    """Survey batches with COLUMNS of a trace.
 
     Raises UserError for impossible extents and for requests out of `queue_ns` order.
     """
-    totals, sequence = Survey(words=TouchedWords(), sample=Sample(rows)), Sequence()
+    totals, sequence = Survey(words=TouchedWords()), Sequence()
     for requests in batches:
         if requests.num_rows:
             batch = Batch(requests)
             totals.add_times(batch)
             _counts(totals, batch, sequence)
             totals.words.add(batch)
-            totals.sample.add(batch)
     return totals
 
 

@@ -71,7 +71,6 @@ def overview(counters: Counters, provenance: Mapping[str, Any]) -> pd.DataFrame:
         **_depth("dispatch_depth", counters.dispatched.depth, survey.duration_ns),
         **_idle(counters),
         **_events(counters),
-        **_concentration(counters),
     }
     return pd.DataFrame([row])
 
@@ -178,17 +177,6 @@ def _events(counters: Counters) -> dict[str, Any]:
         **{name: operations.total(name) for name in ("without_dispatch", "without_completion")},
         "times_backwards": operations.backwards,
     }
-
-
-def _concentration(counters: Counters) -> dict[str, float]:
-    """Return the share of accesses that goes to the most accessed blocks."""
-    shares = {
-        f"top_{top}_pct_{which}_share_pct": counters.reuse.top_share_pct(top, which)
-        for which in ("all", "read", "write")
-        for top in (1, 10)
-    }
-    sample = counters.survey.sample
-    return {**shares, "followed_block_bytes": sample.block_bytes, "followed_share_pct": 100 * sample.share}
 
 
 def _share(part: int | np.int64, whole: int | np.int64) -> float:

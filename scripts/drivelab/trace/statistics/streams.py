@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 
 from drivelab.core.units import format_size
-from drivelab.trace.statistics.batch import READ, WRITE, Batch, Flags, Intervals
+from drivelab.trace.statistics.batch import READ, WRITE, Batch, Flags
 from drivelab.trace.statistics.latencies import LengthCounts
 
-SHOWN = 9
-"""Number of most frequent streams shown separately in an I/O stream map."""
 MAIN_SHARE_PCT = 80.0
 """Share of the reads and writes that a trace's main streams cover."""
 
@@ -48,42 +46,6 @@ def streams(lengths: LengthCounts) -> pd.DataFrame:
 def _name(sequential: bool, length_bytes: int, operation: str) -> str:
     """Return SNIA's notation, such as `RND 4KiB W`."""
     return f"{'SEQ' if sequential else 'RND'} {format_size(length_bytes)} {operation[0].upper()}"
-
-
-class StreamsOverTime:
-    """Requests of the SHOWN most frequent streams and all others, by interval."""
-
-    def __init__(self, ranked: pd.DataFrame, lengths: LengthCounts, intervals: Intervals) -> None:
-        self._lengths, self._intervals = lengths, intervals
-        self._names = [*ranked["stream"][:SHOWN], "others"] if len(ranked) > SHOWN else list(ranked["stream"])
-        keys = ranked["key"].to_numpy(np.int64)[:SHOWN]
-        self._order = np.argsort(keys)
-        self._keys = keys[self._order]
-        self._counts = np.zeros((intervals.count, SHOWN + 1), np.int64)
-
-    def add(self, batch: Batch, sequential: Flags) -> None:
-        rows = batch.transfers
-        if not self._keys.size or not rows.any():
-            return
-        keys = self._lengths.keys(batch, sequential)[rows]
-        place = np.minimum(np.searchsorted(self._keys, keys), self._keys.size - 1)
-        rank = np.where(self._keys[place] == keys, self._order[place], SHOWN)
-        cell = self._intervals.number(batch.queue_ns[rows]) * (SHOWN + 1) + rank
-        self._counts += np.bincount(cell, minlength=self._counts.size).reshape(self._counts.shape)
-
-    def frame(self) -> pd.DataFrame:
-        """Return a row for each interval and active stream; rank SHOWN + 1 is `others`."""
-        number, rank = np.nonzero(self._counts)
-        edges_s = self._intervals.edges_ns() / 1e9
-        return pd.DataFrame(
-            {
-                "begin_s": edges_s[number],
-                "end_s": edges_s[number + 1],
-                "rank": rank + 1,
-                "stream": np.array([self._names[place] for place in rank], object),
-                "requests": self._counts[number, rank],
-            }
-        )
 
 
 STREAMS = 32

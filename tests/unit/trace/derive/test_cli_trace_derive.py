@@ -84,17 +84,14 @@ def test_one_volume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         run("filter", whole, "--pid", 8, "-o", output)
 
 
-def test_merge(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "c.parquet"
-    other = write(tmp_path / "b.parquet", ROWS[:1], {"capacity_bytes": 1 << 21})
-    assert run("merge", source, other, "-o", output) == 0
+def test_repeat(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "b.parquet"
+    assert run("filter", source, "--written", "20KiB", "-o", output) == 0
     printed = capsys.readouterr().out
-    assert "c.parquet: 5 requests" in printed
-    assert "share offsets; --place side-by-side" in printed
-    assert run("merge", source, other, "--place", "side-by-side", "-o", output) == 0
-    assert "1 request of b.parquet, starting at 0 s, 1 MiB further on the device" in capsys.readouterr().out
-    with pytest.raises(UserError, match="does not record its start"):
-        run("merge", source, other, "--at", "wall-clock", "-o", output)
+    assert f"{output}: 20 requests" in printed
+    assert "5 times, each behind the device of the one before: 20 KiB written" in printed
+    with pytest.raises(UserError, match="--times and --written: take no criterion"):
+        run("filter", source, "--times", 2, "--pid", 8, "-o", output)
 
 
 def test_synthesise(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,87 +32,6 @@ def picked(row: dict[str, Any]) -> tuple[Any, ...]:
     return row["queue_ns"], row["complete_ns"], row["operation"], row["offset_bytes"], row["length_bytes"]
 
 
-def test_msr(tmp_path: Path) -> None:
-    rows, report = imported(
-        tmp_path,
-        "128166372003061629,usr,0,Read,7014609920,24576,41286\n128166372016382155,usr,0,Write,2517286912,4096,9\n",
-    )
-    assert [picked(row) for row in rows] == [
-        (0, 4_128_600, "read", 7014609920, 24576),
-        (1_332_052_600, 1_332_053_500, "write", 2517286912, 4096),
-    ]
-    assert (report.format, report.volume) == ("msr", "usr_0")
-    assert report.first_event == "2007-02-22T17:00:00.306162+00:00"
-    assert report.time_resolution_ns == 100
-    assert report.duration_s == 1.3320535
-    unknown = {key: rows[0][key] for key in ("process", "pid", "cpu", "dispatch_ns", "dispatch_id", "pieces", "sync")}
-    assert unknown == {
-        "process": "", "pid": -1, "cpu": -1, "dispatch_ns": None, "dispatch_id": None, "pieces": 1, "sync": False,
-    }  # fmt: skip
-
-
-def test_spc_with_spaces_capitals_and_further_fields(tmp_path: Path) -> None:
-    rows, report = imported(tmp_path, "0,303567,3584,w,0.000000\n 0 , 21741712,24576,R, 0.000774 \n0,1,0,r,1,x,y\n")
-    assert [picked(row) for row in rows] == [
-        (0, None, "write", 155426304, 3584),
-        (774_000, None, "read", 11131756544, 24576),
-        (1_000_000_000, None, "read", 512, 0),
-    ]
-    assert (report.format, report.volume, report.zero_length, report.first_event) == ("spc", "0", 1, None)
-
-
-def test_fiu_with_any_number_of_digests(tmp_path: Path) -> None:
-    rows, report = imported(
-        tmp_path,
-        "89968195792462 20782 gzip 283193184 8 R 6 0 0123456789abcdef\n"
-        "89968195792463 5 ls 1 16 W 6 0 abc def\n89968195792470 5 ls 2 1 W 6 0\n",
-    )
-    assert [picked(row) for row in rows] == [
-        (0, None, "read", 144994910208, 4096),
-        (1, None, "write", 512, 8192),
-        (8, None, "write", 1024, 512),
-    ]
-    assert [(row["process"], row["pid"]) for row in rows] == [("gzip", 20782), ("ls", 5), ("ls", 5)]
-    assert (report.format, report.volume) == ("fiu", "6,0")
-
-
-def test_alibaba(tmp_path: Path) -> None:
-    rows, report = imported(tmp_path, "419,W,8792731648,16384,1577808144360767\n419,R,0,512,1577808144360768\n")
-    assert [picked(row) for row in rows] == [
-        (0, None, "write", 8792731648, 16384),
-        (1000, None, "read", 0, 512),
-    ]
-    assert (report.format, report.volume) == ("alibaba", "419")
-    assert report.first_event == "2019-12-31T16:02:24.360767+00:00"
-
-
-def test_tencent(tmp_path: Path) -> None:
-    rows, report = imported(tmp_path, "1538323199,1003027216,16,0,2313\n1538323200,1,1,1,2313\n")
-    assert [picked(row) for row in rows] == [
-        (0, None, "read", 513549934592, 8192),
-        (1_000_000_000, None, "write", 512, 512),
-    ]
-    assert (report.format, report.volume, report.time_resolution_ns) == ("tencent", "2313", 10**9)
-    assert report.first_event == "2018-09-30T15:59:59.000000+00:00"
-
-
-def test_systor17_with_header_and_unanswered_request(tmp_path: Path) -> None:
-    rows, report = imported(
-        tmp_path,
-        "Timestamp,Response,IOType,LUN,Offset,Size\n"
-        "1456095145.133076000,0.000806000,R,0,899056122368,131072\n"
-        "1456095145.133076001,,,0,1,1\n"
-        "1456095145.133076002,,W,0,4096,512\n",
-    )
-    assert [picked(row) for row in rows] == [
-        (0, 806_000, "read", 899056122368, 131072),
-        (2, None, "write", 4096, 512),
-    ]
-    assert (report.format, report.volume, report.malformed) == ("systor17", "0", 0)
-    assert report.skipped == {"header lines": 1, "lines without an IOType": 1}
-    assert report.first_event == "2016-02-21T22:52:25.133076+00:00"
-
-
 def vscsi_1(command: int, length: int, lbn: int, time_us: int) -> bytes:
     return struct.pack("<IIIHHQQ", 1, length, 1, command, 0x0100, lbn, time_us)
 
@@ -121,72 +40,103 @@ def vscsi_2(command: int, length: int, lbn: int, time_us: int, response_us: int)
     return struct.pack("<HHIIIQQQ", command, 0x0200, 1, length, 1, lbn, time_us, response_us)
 
 
-def test_vscsi_1(tmp_path: Path) -> None:
-    rows, report = imported(tmp_path, vscsi_1(0x28, 4096, 8, 100) + vscsi_1(0x8A, 512, 1 << 40, 107))
-    assert [picked(row) for row in rows] == [
-        (0, None, "read", 4096, 4096),
-        (7000, None, "write", 512 << 40, 512),
-    ]
-    assert (report.format, report.volume) == ("vscsi", "")
-
-
-def test_vscsi_2_with_responses(tmp_path: Path) -> None:
-    rows, report = imported(tmp_path, vscsi_2(0x2A, 65536, 1, 5, 250) + vscsi_2(0x35, 0, 77, 6, 1))
-    assert [picked(row) for row in rows] == [
-        (0, 250_000, "write", 512, 65536),
-        (1000, 2000, "flush", 0, 0),
-    ]
-    assert report.operations == {"write": 1, "flush": 1}
-
-
-def test_fio_iolog_v2_waits_are_ms_since_the_start(tmp_path: Path) -> None:
-    rows, report = imported(
-        tmp_path,
+S = 10**9
+GOLDEN: dict[str, tuple[str | bytes, list[tuple[Any, ...]], dict[str, Any], dict[str, list[Any]]]] = {
+    "msr": (
+        "128166372003061629,usr,0,Read,7014609920,24576,41286\n128166372016382155,usr,0,Write,2517286912,4096,9\n",
+        [(0, 4_128_600, "read", 7014609920, 24576), (1_332_052_600, 1_332_053_500, "write", 2517286912, 4096)],
+        {"format": "msr", "volume": "usr_0", "first_event": "2007-02-22T17:00:00.306162+00:00",
+         "time_resolution_ns": 100, "duration_s": 1.3320535},
+        {"process": ["", ""], "pid": [-1, -1], "cpu": [-1, -1], "dispatch_ns": [None, None],
+         "dispatch_id": [None, None], "pieces": [1, 1], "sync": [False, False]},
+    ),
+    "spc with spaces, capitals and further fields": (
+        "0,303567,3584,w,0.000000\n 0 , 21741712,24576,R, 0.000774 \n0,1,0,r,1,x,y\n",
+        [(0, None, "write", 155426304, 3584), (774_000, None, "read", 11131756544, 24576), (S, None, "read", 512, 0)],
+        {"format": "spc", "volume": "0", "zero_length": 1, "first_event": None},
+        {},
+    ),
+    "fiu with any number of digests": (
+        "89968195792462 20782 gzip 283193184 8 R 6 0 0123456789abcdef\n"
+        "89968195792463 5 ls 1 16 W 6 0 abc def\n89968195792470 5 ls 2 1 W 6 0\n",
+        [(0, None, "read", 144994910208, 4096), (1, None, "write", 512, 8192), (8, None, "write", 1024, 512)],
+        {"format": "fiu", "volume": "6,0"},
+        {"process": ["gzip", "ls", "ls"], "pid": [20782, 5, 5]},
+    ),
+    "alibaba": (
+        "419,W,8792731648,16384,1577808144360767\n419,R,0,512,1577808144360768\n",
+        [(0, None, "write", 8792731648, 16384), (1000, None, "read", 0, 512)],
+        {"format": "alibaba", "volume": "419", "first_event": "2019-12-31T16:02:24.360767+00:00"},
+        {},
+    ),
+    "tencent": (
+        "1538323199,1003027216,16,0,2313\n1538323200,1,1,1,2313\n",
+        [(0, None, "read", 513549934592, 8192), (S, None, "write", 512, 512)],
+        {"format": "tencent", "volume": "2313", "time_resolution_ns": S,
+         "first_event": "2018-09-30T15:59:59.000000+00:00"},
+        {},
+    ),
+    "systor17 with a header and an unanswered request": (
+        "Timestamp,Response,IOType,LUN,Offset,Size\n"
+        "1456095145.133076000,0.000806000,R,0,899056122368,131072\n"
+        "1456095145.133076001,,,0,1,1\n"
+        "1456095145.133076002,,W,0,4096,512\n",
+        [(0, 806_000, "read", 899056122368, 131072), (2, None, "write", 4096, 512)],
+        {"format": "systor17", "volume": "0", "malformed": 0, "first_event": "2016-02-21T22:52:25.133076+00:00",
+         "skipped": {"header lines": 1, "lines without an IOType": 1}},
+        {},
+    ),
+    "vscsi 1": (
+        vscsi_1(0x28, 4096, 8, 100) + vscsi_1(0x8A, 512, 1 << 40, 107),
+        [(0, None, "read", 4096, 4096), (7000, None, "write", 512 << 40, 512)],
+        {"format": "vscsi", "volume": ""},
+        {},
+    ),
+    "vscsi 2 with responses": (
+        vscsi_2(0x2A, 65536, 1, 5, 250) + vscsi_2(0x35, 0, 77, 6, 1),
+        [(0, 250_000, "write", 512, 65536), (1000, 2000, "flush", 0, 0)],
+        {"operations": {"write": 1, "flush": 1}},
+        {},
+    ),
+    "fio iolog v2, whose waits are ms since the start": (
         "fio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda read 0 4096\n/dev/sda wait 1000 0\n"
         "/dev/sda write 4096 512\n/dev/sda wait 900 0\n/dev/sda datasync 0 0\n/dev/sda wait 1500 0\n"
         "/dev/sda trim 8192 4096\n/dev/sda close\n",
-    )
-    assert [picked(row) for row in rows] == [
-        (0, None, "read", 0, 4096),
-        (1_000_000_000, None, "write", 4096, 512),
-        (1_000_000_000, None, "flush", 0, 0),
-        (1_500_000_000, None, "discard", 8192, 4096),
-    ]
-    assert report.skipped == {"header lines": 1, "add, open and close lines": 3, "wait lines": 3}
-
-
-def test_fio_iolog_v3(tmp_path: Path) -> None:
-    rows, report = imported(
-        tmp_path,
+        [(0, None, "read", 0, 4096), (S, None, "write", 4096, 512), (S, None, "flush", 0, 0),
+         (1_500_000_000, None, "discard", 8192, 4096)],
+        {"skipped": {"header lines": 1, "add, open and close lines": 3, "wait lines": 3}},
+        {},
+    ),
+    "fio iolog v3": (
         "fio version 3 iolog\n18 /tmp/f add\n20 /tmp/f open\n120 /tmp/f read 0 4096\n140 /tmp/f sync 61440 0\n"
         "150 /tmp/f wait 5 0\n151 /tmp/f trim 512 512\n605 /tmp/f close\n",
-    )
-    assert [picked(row) for row in rows] == [
-        (0, None, "read", 0, 4096),
-        (20_000, None, "flush", 0, 0),
-        (31_000, None, "discard", 512, 512),
-    ]
-    assert (report.format, report.volume) == ("fio-iolog-v3", "/tmp/f")
-    assert report.skipped == {"header lines": 1, "add, open and close lines": 3, "wait lines": 1}
+        [(0, None, "read", 0, 4096), (20_000, None, "flush", 0, 0), (31_000, None, "discard", 512, 512)],
+        {"format": "fio-iolog-v3", "volume": "/tmp/f",
+         "skipped": {"header lines": 1, "add, open and close lines": 3, "wait lines": 1}},
+        {},
+    ),
+    "biosnoop, whose times are derived from the completion": (
+        "TIME(s)        COMM           PID    DISK    T  SECTOR    BYTES   LAT(ms)\n"
+        "0.000004001    supervise      1950   xvda1   W  13092560   4096       0.74\n"
+        "0.001000       Web Content    1951   xvda1   R  8          512        0.01\n"
+        "0.002000       jbd2/xvda1-8   303    xvda1   R  18446744073709551615 0  0.50\n",
+        [(0, 740_000, "write", 13092560 * 512, 4096), (1_725_999, 1_735_999, "read", 4096, 512),
+         (2_235_999, 2_735_999, "flush", 0, 0)],
+        {"format": "biosnoop", "volume": "xvda1", "skipped": {"header lines": 1}},
+        {"dispatch_ns": [0, 1_725_999, 2_235_999], "process": ["supervise", "Web Content", "jbd2/xvda1-8"],
+         "pid": [1950, 1951, 303]},
+    ),
+}  # fmt: skip
+"""Content; queue and completion time, operation, offset and length of each row; facts of the report; other columns."""
 
 
-BIOSNOOP = """TIME(s)        COMM           PID    DISK    T  SECTOR    BYTES   LAT(ms)
-0.000004001    supervise      1950   xvda1   W  13092560   4096       0.74
-0.001000       Web Content    1951   xvda1   R  8          512        0.01
-0.002000       jbd2/xvda1-8   303    xvda1   R  18446744073709551615 0  0.50
-"""
-
-
-def test_biosnoop_times_are_derived_from_the_completion(tmp_path: Path) -> None:
-    rows, report = imported(tmp_path, BIOSNOOP)
-    assert [picked(row) for row in rows] == [
-        (0, 740_000, "write", 13092560 * 512, 4096),
-        (1_725_999, 1_735_999, "read", 4096, 512),
-        (2_235_999, 2_735_999, "flush", 0, 0),
-    ]
-    assert [row["dispatch_ns"] for row in rows] == [0, 1_725_999, 2_235_999]
-    assert [(row["process"], row["pid"]) for row in rows][1] == ("Web Content", 1951)
-    assert (report.format, report.volume, report.skipped) == ("biosnoop", "xvda1", {"header lines": 1})
+@pytest.mark.parametrize("name", GOLDEN)
+def test_an_import_has_the_values_calculated_by_hand(tmp_path: Path, name: str) -> None:
+    content, expected, facts, columns = GOLDEN[name]
+    rows, report = imported(tmp_path, content)
+    assert [picked(row) for row in rows] == expected
+    assert {fact: getattr(report, fact) for fact in facts} == facts
+    assert {column: [row[column] for row in rows] for column in columns} == columns
 
 
 def test_biosnoop_with_queue_times_and_flags(tmp_path: Path) -> None:

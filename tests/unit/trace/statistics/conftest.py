@@ -103,23 +103,6 @@ def sequential(rows: Rows, window: int) -> list[bool]:
     return flags
 
 
-def pairs(rows: Rows) -> dict[str, list[int]]:
-    """Return times between consecutive accesses to the same block, by kind."""
-    last: dict[int, tuple[str, int]] = {}
-    times: dict[str, list[int]] = {}
-    for request in rows:
-        for block in blocks(request):
-            if block in last:
-                before, at = last[block]
-                times.setdefault(f"{request['operation']} after {before}", []).append(request["queue_ns"] - at)
-            last[block] = (request["operation"], request["queue_ns"])
-    return times
-
-
-def accesses(rows: Rows, *operations: str) -> Counter[int]:
-    return Counter(block for request in rows if request["operation"] in operations for block in blocks(request))
-
-
 def end_ns(rows: Rows) -> int:
     return max(max(request["queue_ns"], request["complete_ns"] or 0) for request in rows)
 

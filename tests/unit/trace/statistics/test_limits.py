@@ -1,4 +1,4 @@
-"""Memory limits: coarser or sampled counts, reported as such, in any order."""
+"""Memory limits: coarser counts, reported as such, in any order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from drivelab.core.errors import UserError
 from drivelab.trace import parquet_schema
-from drivelab.trace.statistics import depth, footprint, latencies, reuse
+from drivelab.trace.statistics import depth, footprint, latencies
 from drivelab.trace.statistics.count import count
 
 Rows = list[dict[str, Any]]
@@ -41,51 +41,6 @@ def test_footprint_in_coarser_blocks(model: ModuleType, monkeypatch: pytest.Monk
     assert len({block for row in rows for block in model.blocks(row, size * 32)}) > 50
     assert overview["footprint_bytes"] == model.footprint(rows, "read", "write", size=size)
     assert overview["write_footprint_bytes"] == model.footprint(rows, "write", size=size)
-
-
-@pytest.mark.parametrize("limit", ["MOST_BLOCKS", "touches"])
-def test_a_sample_of_blocks_does_not_depend_on_batches(
-    model: ModuleType, monkeypatch: pytest.MonkeyPatch, limit: str
-) -> None:
-    if limit == "MOST_BLOCKS":
-        monkeypatch.setattr(reuse, "MOST_BLOCKS", 2000)
-    else:
-        monkeypatch.setattr(reuse, "LEAST_TOUCHES", 10_000)
-    rows = scattered(model, span=1 << 26)
-    tables = model.counted(rows, 1000)
-    share = tables["trace_overview"]["followed_share_pct"].iloc[0]
-    assert share in (50, 25, 12.5)
-    cut = model.counted(list(rows), 9)
-    for name in ("trace_reuse", "trace_overview"):
-        assert cut[name].equals(tables[name]) or name == "trace_overview"
-    assert cut["trace_overview"]["followed_share_pct"].iloc[0] == share
-    distances = model.pairs(rows)
-    for row in tables["trace_reuse"].itertuples():
-        assert row.pairs == pytest.approx(len(distances[row.kind]), rel=0.1)
-        assert row.p50_s == pytest.approx(model.nearest_rank(distances[row.kind], 50) / 1e9, rel=0.1)
-    top = sorted(model.accesses(rows, "read", "write").values(), reverse=True)
-    exact = 100 * sum(top[: -(-len(top) // 10)]) / sum(top)
-    assert tables["trace_overview"]["top_10_pct_all_share_pct"].iloc[0] == pytest.approx(exact, rel=0.1)
-
-
-def test_a_sample_that_exceeds_its_limit_within_a_batch(model: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reuse, "MOST_BLOCKS", 60_000)
-    rows = [model.row(number, "write", (number * 7919 % 8000) << 20, 1 << 20) for number in range(6000)]
-    whole, cut = (model.counted(rows, batch_rows) for batch_rows in (9000, 100))
-    for tables in (whole, cut):
-        assert tables["trace_overview"]["followed_share_pct"].iloc[0] == 100 / 32, "1,536,000 blocks"
-
-
-def test_a_higher_level_follows_a_subset_of_a_lower_one() -> None:
-    first = np.array([0, 5000], np.int64)
-    last = np.array([4095, 12_345], np.int64)
-    before = set(range(4096)) | set(range(5000, 12_346))
-    for level in range(1, 9):
-        followed = {int(block) for _, blocks in reuse.touches(first, last, level) for block in blocks}
-        assert followed < before
-        assert len({block >> level for block in followed}) == len(followed), "one block of each group"
-        assert len(followed) == pytest.approx((4096 + 7346) / 2**level, rel=0.1)
-        before = followed
 
 
 def test_too_many_lengths_are_rounded_up(model: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +78,6 @@ def test_one_request_over_the_whole_device(model: ModuleType) -> None:
     overview = model.counted(rows)["trace_overview"].iloc[0]
     assert overview["footprint_bytes"] == 1 << 57
     assert overview["footprint_block_bytes"] == (1 << 57) // 64 // footprint.MOST_WORDS
-    assert overview["followed_share_pct"] < 1
 
 
 def test_invalid_traces_are_refused(model: ModuleType, tmp_path: Path) -> None:

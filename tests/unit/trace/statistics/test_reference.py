@@ -120,37 +120,8 @@ def test_sequence_and_streams(model: ModuleType, data: st.DataObject, batch_rows
         fewest = int(np.argmax(covered >= 0.8 - 1e-12)) + 1
         assert list(streams["main"]) == [True] * fewest + [False] * (len(streams) - fewest)
         assert streams["cumulative_pct"].iloc[-1] == pytest.approx(100)
-    over_time = tables["trace_streams_over_time"].groupby("rank")["requests"].sum()
-    for rank, requests in over_time.items():
-        assert requests == streams[streams["rank"] == rank]["requests"].sum() if rank <= 9 else True
-    assert over_time.sum() == sum(expected.values())
     sizes = {(row.operation, row.length_bytes): row.requests for row in tables["trace_sizes"].itertuples()}
     assert sizes == Counter((row["operation"], row["length_bytes"]) for row in rows)
-
-
-@few
-@given(data=st.data(), batch_rows=st.sampled_from([1, 5, 1000]))
-def test_reuse(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
-    rows = data.draw(model.traces())
-    tables = model.counted(rows, batch_rows)
-    expected = model.pairs(rows)
-    for kind in tables["trace_reuse"].itertuples():
-        distances = expected.get(kind.kind, [])
-        assert kind.pairs == len(distances)
-        if distances:
-            assert close(kind.p50_s, model.nearest_rank(distances, 50) / 1e9)
-            assert close(kind.p99_s, model.nearest_rank(distances, 99) / 1e9)
-    overview = tables["trace_overview"].iloc[0]
-    assert overview["followed_share_pct"] == 100
-    for which, operations in (("all", ("read", "write")), ("read", ("read",)), ("write", ("write",))):
-        counts = sorted(model.accesses(rows, *operations).values(), reverse=True)
-        for top in (1, 10):
-            share = overview[f"top_{top}_pct_{which}_share_pct"]
-            if counts:
-                most = counts[: math.ceil(len(counts) * top / 100)]
-                assert share == pytest.approx(100 * sum(most) / sum(counts))
-            else:
-                assert math.isnan(share)
 
 
 @few

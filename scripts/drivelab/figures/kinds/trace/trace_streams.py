@@ -21,10 +21,10 @@ FIGURES = (
         title="I/O streams",
         caption=(
             "I/O stream map after the SNIA Real World Storage Workload specification. A stream is reads or "
-            "writes of one size, random or sequential. Shown are the shares and rates of the nine most "
-            "frequent streams. Streams with a star are the fewest that cover 80 % of reads and writes."
+            "writes of one size, random or sequential. Shown are the shares of the nine most frequent "
+            "streams. Streams with a star are the fewest that cover 80 % of reads and writes."
         ),
-        tables=("trace_streams", "trace_streams_over_time", "trace_over_time"),
+        tables=("trace_streams",),
         status="trace_overview",
         when=("trace",),
         place=470,
@@ -44,13 +44,11 @@ _OTHERS = "#b5b5b5"
 
 
 @style.styled
-def trace_streams(streams: pd.DataFrame, streams_over_time: pd.DataFrame, over_time: pd.DataFrame) -> Figure:
-    """Draw the shares of the nine most frequent streams and all others, and their rates over time.
+def trace_streams(streams: pd.DataFrame) -> Figure:
+    """Draw the shares of the nine most frequent streams and all others, from table `trace_streams`.
 
-    From the tables `trace_streams`, `trace_streams_over_time` and `trace_over_time`. Streams with a star are the
-    fewest that cover 80 % of the reads and writes. Raises ValueError for unsuitable tables.
+    Streams with a star are the fewest that cover 80 % of the reads and writes.
     """
-    selection.require(over_time, "trace_over_time")
     title = "I/O streams"
     if streams.empty:
         return common.nothing(title, "The trace has no reads or writes of data.")
@@ -62,10 +60,8 @@ def trace_streams(streams: pd.DataFrame, streams_over_time: pd.DataFrame, over_t
         names.append(f"{len(rest):,} others")
         shares.append(float(rest["share_pct"].sum()))
         palette.append(_OTHERS)
-    figure = style.new_figure(title, height_in=1.9 + 0.24 * len(names) + 2.2)
-    bars, rates = figure.subplots(2, 1, height_ratios=(0.5 + 0.24 * len(names), 2.2))
-    _bars(bars, names, shares, palette)
-    _rates(rates, streams_over_time, over_time, dict(zip(names, palette, strict=True)))
+    figure = style.new_figure(title, height_in=1.9 + 0.24 * len(names))
+    _bars(figure.subplots(), names, shares, palette)
     count, main = len(streams), int(streams["main"].sum())
     covers = f"* the {main:,} most frequent" if main > 1 else "* one stream"
     style.note(
@@ -91,28 +87,6 @@ def _bars(axes: Axes, names: list[str], shares: list[float], palette: list[Any])
     axes.set_xlim(0, max(shares) * 1.12)
     axes.set_xlabel("Share of reads and writes (%)")
     axes.grid(visible=False, axis="y")
-
-
-def _rates(axes: Axes, streams: pd.DataFrame, over_time: pd.DataFrame, looks: dict[str, Any]) -> None:
-    if over_time["requests_per_s"].isna().all():
-        axes.set_axis_off()
-        axes.text(0.5, 0.5, "The trace has no duration.", transform=axes.transAxes, ha="center", color=style.MUTED)
-        return
-    edges = common.edges_s(over_time)
-    divisor = common.time_axis(axes, float(edges[-1]))
-    width = np.diff(edges)
-    place = np.searchsorted(edges, streams["begin_s"].to_numpy(float) + 1e-12, side="right") - 1
-    lower = np.zeros(len(width))
-    for number, (name, colour) in enumerate(looks.items()):
-        mine = (streams["rank"] == number + 1).to_numpy()
-        requests = np.bincount(place[mine], streams["requests"][mine], len(width))
-        upper = lower + requests / width
-        axes.stairs(upper, edges / divisor, baseline=lower, fill=True, color=colour, linewidth=0, label=name,
-                    gid=f"rate {number + 1}")  # fmt: skip
-        lower = upper
-    axes.set_ylim(0, float(lower.max()) * 1.05 or 1.0)
-    axes.set_ylabel("Requests/s, stacked")
-    ax.plain_numbers(axes, "y")
 
 
 _MOST_BARS = 12
