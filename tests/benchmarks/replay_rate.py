@@ -43,7 +43,7 @@ from drivelab.replay.native import EngineOptions, engine_report
 BLOCK_BYTES = 4096
 DEPTHS = (1, 8, 32, 128)
 ROUND = 1 << 18
-"""Requests of a schedule, which repeats."""
+"""Requests of a schedule that are made at once."""
 MOST_PER_S = 2_000_000
 STATUS = ("VmHWM", "RssAnon")
 PACES = ((10_000, 1), (100_000, 1), (500_000, 1), (500_000, 2))
@@ -68,8 +68,8 @@ def drivelab(target: Target, operation: str, depth: int, seconds: float) -> floa
     """Return requests per second."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)
-        write_schedule(folder / "asap.schedule", ROUND, operation, depth=depth)
-        options = EngineOptions(depth_limit=depth, runtime_s=seconds, requests=int(MOST_PER_S * seconds))
+        write_schedule(folder / "asap.schedule", int(MOST_PER_S * seconds), operation, depth=depth)
+        options = EngineOptions(depth_limit=depth, runtime_s=seconds)
         native.run_engine(target.path, target.identity, folder / "asap.schedule", folder, options)
         assert engine_report(folder)["state"] == "time is up", engine_report(folder)
         header = open_results(folder / native.RESULTS).header

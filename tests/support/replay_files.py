@@ -104,7 +104,7 @@ class Engine:
         header = open_schedule(schedule).header
         directory = self.folder / f"run{self._runs}"
         directory.mkdir()
-        make_results(directory / native.RESULTS, options.requests or header["count"], header["checksum"])
+        make_results(directory / native.RESULTS, header["count"], header["checksum"])
         words = native.command(self.target, identity(self.target), schedule, directory / native.RESULTS, options)
         for name, value in more.items():
             words[words.index(f"--{name.replace('_', '-')}") + 1] = value

@@ -49,7 +49,7 @@ class _Request:
 def violations(schedule: Records, results: Records, rules: Rules) -> list[str]:
     """Return all violations of the rules in the results, as sentences; empty if there are none.
 
-    `results` come from an engine that has ended. They may have more records than the schedule, which then repeats.
+    `results` come from an engine that has ended.
     """
     result: list[str] = []
     requests = _requests(schedule, results, rules.depth_limit, result)
@@ -63,11 +63,10 @@ def violations(schedule: Records, results: Records, rules: Rules) -> list[str]:
 
 def _requests(schedule: Records, results: Records, depth_limit: int, found: list[str]) -> list[_Request]:
     requests: list[_Request] = []
-    count = len(schedule)
     plan = [tuple(row) for row in schedule[["deadline_ns", "think_ns", "after", "depth"]].tolist()]
     rows = results.tolist()
     for index, (issue_ns, complete_ns, _, state, waited, in_flight) in enumerate(rows):
-        deadline_ns, think_ns, after, depth = plan[index % count]
+        deadline_ns, think_ns, after, depth = plan[index]
         due_ns: float = deadline_ns
         if after:
             ended = rows[after - 1][3] == COMPLETED

@@ -203,7 +203,7 @@ def _streams(fields: Mapping[str, Any], terms: Terms) -> Estimate:
     combinations = len(streams["threads"]) * len(streams["queue_depth"])
     once_s = streams["runtime_s"] + max(pause_s(fields, streams["runtime_s"]), terms.start_s)
     cell = Estimate(once_s, once_s, 0.0, streams["runtime_s"] * terms.fastest_bytes_s)
-    return cell.times(least * combinations, most * combinations)
+    return cell.times(combinations, streams["most"] * combinations)
 
 
 def _replay(fields: Mapping[str, Any], traces: Sequence[Trace], capacity_bytes: int, terms: Terms) -> Estimate:

@@ -65,6 +65,7 @@ def run_fio(
     slice_s: float | None = None,
     on_tick: Tick = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
+    idles: bool = False,
     inherited: Sequence[int] = (),
     until: StopRule | None = None,
     readonly: bool = False,
@@ -79,6 +80,7 @@ def run_fio(
         on_tick: called about once a second.
         on_hang: called if killing fio has no effect: a process in uninterruptible sleep ends only when the drive
             answers.
+        idles: whether the job may complete nothing while nothing is in flight.
         inherited: descriptors that fio inherits; the job may name its device by one.
         until: a stop rule, checked four times per slice; it ends fio in an orderly way. It needs `slice_s`.
         readonly: whether fio refuses every job that writes.
@@ -91,7 +93,7 @@ def run_fio(
     command = _command(slice_s, readonly)
     if prepared is None:
         _write_job(job, command, directory)
-    watchdog = _Watchdog(name, runtime_s)
+    watchdog = _Watchdog(name, runtime_s, idles)
 
     def tick(elapsed_s: float) -> None:
         watchdog.check(elapsed_s)
@@ -134,8 +136,8 @@ def _write_job(job: str, command: Sequence[str], directory: Path) -> None:
 class _Watchdog:
     """Detect a fio process that makes no progress or exceeds its time."""
 
-    def __init__(self, name: str | None, runtime_s: float | None) -> None:
-        self._name, self._runtime_s = name, runtime_s
+    def __init__(self, name: str | None, runtime_s: float | None, idles: bool) -> None:
+        self._name, self._runtime_s, self._idles = name, runtime_s, idles
         self._completed, self._progress_s = "", 0.0
 
     def check(self, elapsed_s: float) -> None:
@@ -150,7 +152,7 @@ class _Watchdog:
     def _silence(self, name: str, elapsed_s: float) -> tuple[float, str]:
         """Return for how long nothing was completed, and who did nothing."""
         outstanding = _outstanding(name)
-        if (latest := _completed(name)) != self._completed:
+        if (latest := _completed(name)) != self._completed or (self._idles and not outstanding):
             self._completed, self._progress_s = latest, elapsed_s
         return elapsed_s - self._progress_s, "the drive completed" if outstanding else "fio issued"
 

@@ -54,8 +54,6 @@ class EngineOptions:
     """Seed of the first 8 bytes of each written block. None: a new seed each time, so that the data is new to every
     drive."""
     runtime_s: float | None = None
-    requests: int | None = None
-    """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""
     spin_us: int | None = None
     """The engine spins for this long before a request is due. None: this host's wake-up noise, as measured."""
 
@@ -105,7 +103,6 @@ def command(
         ("--realtime", options.realtime_priority),
         ("--seed", options.seed),
         ("--runtime-s", options.runtime_s),
-        ("--requests", options.requests),
         ("--spin-us", options.spin_us),
     ):
         argv += [] if value is None else [option, str(value)]
@@ -154,7 +151,7 @@ def run_engine(
     """
     results = directory / RESULTS
     header = open_schedule(schedule).header
-    make_results(results, options.requests or header["count"], header["checksum"])
+    make_results(results, header["count"], header["checksum"])
     if options.polled:
         require_polling(target_path)
     if can_crash(options.threads or 1, polled=options.polled, nvme=options.nvme):

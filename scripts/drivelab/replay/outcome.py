@@ -19,12 +19,9 @@ from drivelab.core.errors import UserError
 from drivelab.replay.engine_records import (
     COMPLETED,
     ISSUED,
-    NOT_ISSUED,
     RESULT_RECORD,
     STATES,
-    TIME_IS_UP,
     WAITED_FOR,
-    Mapped,
     Records,
     open_results,
 )
@@ -58,27 +55,23 @@ _TRANSFERS = ("read", "write")
 def write_outcome(planned: Path, results: Path, output: Path, about: Mapping[str, Any]) -> None:
     """Join the plan with an engine's results, row by row, in bounded memory.
 
-    Fewer results than planned: the rest was not issued. More: the schedule repeated; if the runtime ended it, requests
-    not issued are left out. `about` (JSON-able) is stored in the file, with the results' header and the metadata of
-    `planned`: see outcome_about.
+    Fewer results than planned: the rest was not issued. `about` (JSON-able) is stored in the file, with the results'
+    header and the metadata of `planned`: see outcome_about.
 
     Raises UserError when a file cannot be read or written, or is not of this version.
     """
     mapped = open_results(results)
     with _open(planned, PLANNED) as file:
-        rows = file.metadata.num_rows
-        whole = _rows(mapped, rows)
         body = {
             **about,
             "prepared": _json((file.metadata.metadata or {}).get(KEY)),
-            "planned_requests": rows,
             "results": {**mapped.header, "state": STATES[mapped.header["state"]]},
         }
         part = output.with_name(f".{output.name}.{os.getpid()}.part")
         try:
             with _writer(part, body) as writer:
                 row = 0
-                for batch in _repeated(file, whole):
+                for batch in _batches(planned, file):
                     records = mapped.records[row : row + batch.num_rows]
                     writer.write_table(_joined(batch, records), row_group_size=BATCH_ROWS)
                     row += batch.num_rows
@@ -117,8 +110,7 @@ def read_outcome(path: Path, columns: Sequence[str] | None = None) -> pd.DataFra
 def outcome_about(path: Path) -> dict[str, Any]:
     """Return the metadata of an outcome file.
 
-    `prepared`: Prepared.to_mapping. `results`: the results' header with its state as text.
-    `planned_requests`: rows of the plan, fewer than the outcome's if the schedule repeated. Plus the `about` of
+    `prepared`: Prepared.to_mapping. `results`: the results' header with its state as text. Plus the `about` of
     `write_outcome`. Raises UserError when the file cannot be read.
     """
     with _open(path, OUTCOME) as file:
@@ -147,26 +139,6 @@ def _batches(path: Path, file: pq.ParquetFile, columns: list[str] | None = None)
 
 def _json(text: bytes | None) -> dict[str, Any]:
     return dict(json.loads(text)) if text else {}
-
-
-def _rows(mapped: Mapped, planned: int) -> int:
-    """Return the number of rows of the outcome; see write_outcome."""
-    capacity = len(mapped.records)
-    if capacity <= planned or mapped.header["state"] != TIME_IS_UP:
-        return max(planned, capacity)
-    begins = range(0, capacity, BATCH_ROWS)
-    issued = (np.flatnonzero(mapped.records["state"][at : at + BATCH_ROWS] != NOT_ISSUED) + at for at in begins)
-    return max(max((int(rows[-1]) + 1 for rows in issued if rows.size), default=0), planned)
-
-
-def _repeated(file: pq.ParquetFile, rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a file, repeatedly, until `rows` rows are reached."""
-    while rows > 0 and file.metadata.num_rows:
-        for batch in _batches(Path("planned.parquet"), file):
-            yield batch.slice(0, rows)
-            rows -= batch.num_rows
-            if rows <= 0:
-                return
 
 
 def _writer(path: Path, body: Mapping[str, Any]) -> pq.ParquetWriter:

@@ -164,7 +164,6 @@ class VirtualClockDrive:
         *,
         depth_limit: int = MOST_IN_FLIGHT,
         runtime_s: float | None = None,
-        requests: int | None = None,
     ) -> None:
         """Replay a schedule (drivelab.replay.engine_records) and write `results.bin` to the existing `directory`.
 
@@ -175,7 +174,7 @@ class VirtualClockDrive:
         with _failing():
             course = replay_schedule(
                 self._answering, schedule, directory / "results.bin", self._now_us,
-                depth_limit=depth_limit, runtime_s=runtime_s, requests=requests,
+                depth_limit=depth_limit, runtime_s=runtime_s,
             )  # fmt: skip
         self._now_us = max(self._now_us + course.end_ns / 1000, self._flash.active_until_us)
         self._save()

@@ -72,26 +72,20 @@ def replay_schedule(
     *,
     depth_limit: int = MOST_IN_FLIGHT,
     runtime_s: float | None = None,
-    requests: int | None = None,
 ) -> Course:
-    """Replay a schedule from `start_us` and write its results, one record for each of `requests`.
+    """Replay a schedule from `start_us` and write its results, one record for each request.
 
-    `requests` is the number of requests to issue; by default all of the schedule. A larger number repeats the schedule.
     With `runtime_s`, no request is issued after that time, and requests in flight complete.
-    Raises UserError if the schedule is damaged or made for a larger target; ValueError for an invalid limit, or for the
-    repetition of a schedule with deadlines or dependencies.
+    Raises UserError if the schedule is damaged or made for a larger target; ValueError for an invalid limit.
     """
-    if not 0 < depth_limit <= MOST_IN_FLIGHT or (requests is not None and requests < 1):
-        raise ValueError(f"invalid limit: {depth_limit} in flight, {requests} requests")
+    if not 0 < depth_limit <= MOST_IN_FLIGHT:
+        raise ValueError(f"invalid limit: {depth_limit} in flight")
     mapped = open_schedule(schedule)
     _verify(schedule, mapped, drive.model.capacity_bytes)
-    count = len(mapped.records) if requests is None else requests
-    if count > len(mapped.records) and (mapped.records["deadline_ns"].any() or mapped.records["after"].any()):
-        raise ValueError(f"{schedule}: has deadlines or dependencies and cannot be repeated")
-    make_results(results, count, mapped.header["checksum"])
+    make_results(results, len(mapped.records), mapped.header["checksum"])
     runtime_ns = None if runtime_s is None else round(1e9 * runtime_s)
     with results.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
-        course = _Replay(drive, start_us, depth_limit, mapped, content).run(count, runtime_ns)
+        course = _Replay(drive, start_us, depth_limit, mapped, content).run(runtime_ns)
         content[: RESULTS_HEADER.itemsize] = _header(content, course, start_us)
     return course
 
@@ -165,10 +159,10 @@ class _Replay:
         """Linked lists of parked requests by the unissued request that they wait for: 1 + index, newest first."""
         self._course = Course()
 
-    def run(self, count: int, runtime_ns: int | None) -> Course:
-        """Issue `count` requests."""
+    def run(self, runtime_ns: int | None) -> Course:
+        """Issue all requests."""
         course, flight, parked = self._course, self._flight, self._due
-        following = _repeated(self._records, count)
+        following = _indexed(self._records)
         head = self._next_from_file(following)
         now_ns = 0
         while head is not None or parked:
@@ -236,11 +230,7 @@ def _result_offset(index: int) -> int:
     return RESULTS_HEADER_BYTES + index * _RESULT.size
 
 
-def _repeated(records: Records, count: int) -> Iterator[tuple[int, _Request]]:
-    """Yield index and request of `count` records, repeating from the first record."""
-    index = 0
-    while index < count:
-        first = index % len(records)
-        for request in records[first : min(first + _BATCH, first + count - index)].tolist():
-            yield index, request
-            index += 1
+def _indexed(records: Records) -> Iterator[tuple[int, _Request]]:
+    """Yield index and content of each record."""
+    for first in range(0, len(records), _BATCH):
+        yield from enumerate(records[first : first + _BATCH].tolist(), first)

@@ -134,7 +134,7 @@ def test_a_fio_that_must_end_is_told_by_its_cause(
     counters = chain(range(1, progress_until_s + 1), repeat(progress_until_s))
     monkeypatch.setattr(job_run, "_completed", lambda name: str(next(counters)))
     monkeypatch.setattr(job_run, "_outstanding", lambda name: outstanding)
-    watchdog = job_run._Watchdog("sda", runtime_s)
+    watchdog = job_run._Watchdog("sda", runtime_s, idles=False)
 
     def watch() -> None:
         for now_s in range(1, 1000):

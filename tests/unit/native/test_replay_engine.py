@@ -327,22 +327,6 @@ def test_a_burst_goes_at_once(engine: Engine) -> None:
     assert ((spread.max(axis=1) - spread.min(axis=1)) == 0).sum() >= 5
 
 
-def test_more_requests_repeat_the_schedule(engine: Engine) -> None:
-    records = make_records({"operation": "write", "offset_bytes": i * BLOCK, "depth": 4} for i in range(10))
-    ran = engine.run(records, EngineOptions(watchdog_s=60, requests=1037))
-    assert (ran.report["state"], ran.report["completed"], len(ran.results)) == ("finished", 1037, 1037)
-    assert violations(ran.schedule, ran.results, Rules(4096, tolerance_ns=1 << 62)) == []
-    few = engine.run(records, EngineOptions(watchdog_s=60, requests=3))
-    assert (few.report["completed"], len(few.results)) == (3, 3)
-
-
-@pytest.mark.parametrize("row", [{"deadline_ns": 5}, {"after": 1}])
-def test_deadlines_or_dependencies_cannot_repeat(engine: Engine, row: dict[str, int]) -> None:
-    ran = engine.run(make_records([{}, row]), EngineOptions(watchdog_s=60, requests=3))
-    assert ran.status == 2
-    assert "can be repeated" in ran.words
-
-
 def test_the_runtime_ends_the_replay(engine: Engine) -> None:
     ran = engine.run(endless(), EngineOptions(watchdog_s=60, runtime_s=1.0))
     assert (ran.status, ran.report["state"]) == (0, "time is up")

@@ -72,20 +72,6 @@ def test_planned_requests_without_results_are_not_issued(tmp_path: Path) -> None
     assert read_outcome(tmp_path / "o.parquet")["issue_ns"].isna().tolist() == [False, False, True, True, True]
 
 
-@pytest.mark.parametrize(
-    ("state", "rows"), [(engine_records.FINISHED, 7), (engine_records.TIME_IS_UP, 5), (engine_records.FAILED, 7)]
-)
-def test_a_repeated_schedule_repeats_its_rows(tmp_path: Path, state: int, rows: int) -> None:
-    planned = [request(due=None, offset=4096 * n) for n in range(4)]
-    issued = [request(issue=n if n < 5 else None, complete=n + 1 if n < 5 else None) for n in range(7)]
-    write_planned(tmp_path / "planned.parquet", planned)
-    results = write_results(tmp_path / "results.bin", issued, state)
-    write_outcome(tmp_path / "planned.parquet", results, tmp_path / "o.parquet", {})
-    frame = read_outcome(tmp_path / "o.parquet")
-    assert frame["offset_bytes"].tolist() == [4096 * (n % 4) for n in range(rows)]
-    assert frame["issue_ns"].notna().sum() == 5
-
-
 def test_row_groups_keep_process_names(tmp_path: Path) -> None:
     rows = [request(process=f"p{n // 3}") for n in range(11)]
     assert read_outcome(outcome(tmp_path, rows), ["process"])["process"].tolist() == [f"p{n // 3}" for n in range(11)]

@@ -145,17 +145,6 @@ def test_unusual_replays_have_nulls_for_unknown_values(
     assert result["duration_ratio"] is None or len(rows) > 1
 
 
-def test_a_repeated_schedule_has_no_duration_ratio(tmp_path: Path) -> None:
-    write_planned(tmp_path / "planned.parquet", [request(due=None, queued=100 * n) for n in range(2)], ASAP)
-    rows = [request("read", 10 * n, 10 * n + 9, due=None) for n in range(6)]
-    results = write_results(tmp_path / "results.bin", rows, engine_records.TIME_IS_UP)
-    write_outcome(tmp_path / "planned.parquet", results, tmp_path / "o.parquet", {})
-    result = report(tmp_path / "o.parquet", ASAP, "native")
-    assert result["duration_ratio"] is result["duration_basis"] is None
-    assert (result["partial"], result["completed"]["read"]["requests"]) == (False, 6)
-    assert result["duration_s"] == pytest.approx(59e-6)
-
-
 def test_a_higher_depth_than_in_the_trace_is_marked(tmp_path: Path) -> None:
     rows = [request("read", 10 * n, 10 * n + 500, due=10 * n, trace_us=9) for n in range(100)]
     result = reported(tmp_path, rows)

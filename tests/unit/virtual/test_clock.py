@@ -171,12 +171,12 @@ def test_a_schedule_is_replayed_in_virtual_time(small: MakeModel, tmp_path: Path
 
 
 def test_replays_of_equal_states_give_equal_bytes(small: MakeModel, tmp_path: Path) -> None:
-    schedule = write_schedule(tmp_path / "schedule", 3000, 0)
+    schedule = write_schedule(tmp_path / "schedule", 9000, 0)
     evidence = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         drive = VirtualClockDrive(small(), tmp_path / name / "state")
-        drive.replay_schedule(schedule, tmp_path / name, depth_limit=8, runtime_s=0.1, requests=9000)
+        drive.replay_schedule(schedule, tmp_path / name, depth_limit=8, runtime_s=0.1)
         evidence.append(content(tmp_path / name))
     assert evidence[0] == evidence[1]
     header = open_results(tmp_path / "a" / "results.bin").header

@@ -175,26 +175,6 @@ def test_the_runtime_ends_waiting_at_the_depth_limit(constant: Constant, tmp_pat
     assert (replayed.header["issued"], replayed.header["state"]) == (4, TIME_IS_UP)
 
 
-def test_a_schedule_repeats(constant: Constant, tmp_path: Path) -> None:
-    rows = [record(depth=1, offset_bytes=4096 * index) for index in range(3)]
-    replayed = replay(constant, rows, tmp_path, requests=8)
-    assert [offset // 4096 for _, _, offset, _ in constant.requests] == [0, 1, 2, 0, 1, 2, 0, 1]
-    assert microseconds(replayed.records) == [100.0 * index for index in range(8)]
-
-
-def test_fewer_requests_than_in_the_schedule(constant: Constant, tmp_path: Path) -> None:
-    replayed = replay(constant, [record(index) for index in range(9)], tmp_path, requests=4)
-    assert (len(replayed.records), replayed.header["state"]) == (4, FINISHED)
-
-
-@pytest.mark.parametrize("fields", [{"deadline_ns": 5}, {"after": 1}])
-def test_a_schedule_with_deadlines_or_dependencies_does_not_repeat(
-    fields: dict[str, int], constant: Constant, tmp_path: Path
-) -> None:
-    with pytest.raises(ValueError, match="cannot be repeated"):
-        replay(constant, [record(), {**record(), **fields}], tmp_path, requests=3)
-
-
 def test_every_kind_of_request_reaches_the_model(constant: Constant, tmp_path: Path) -> None:
     rows = [
         record(0, operation="write", flags=FUA),

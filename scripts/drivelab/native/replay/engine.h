@@ -38,7 +38,6 @@ struct engine {
     struct waiting waiting;
     uint64_t seed;
     int64_t start_ns; /* of the monotonic clock */
-    uint64_t total;   /* requests to issue */
     sigset_t signals; /* that the main thread blocks when it issues requests */
     bool refused;     /* a thread could not begin */
 
@@ -135,8 +134,7 @@ static inline bool polls_jobs(const struct issuer *issuer)
 
 static inline const struct schedule_record *engine_record(const struct engine *engine, uint64_t index)
 {
-    return &engine->schedule->records[index < engine->schedule->header.count
-                                          ? index : index % engine->schedule->header.count];
+    return &engine->schedule->records[index];
 }
 
 /* Prepare due requests, at most MOST_TOGETHER. Return when the next request can be issued without a completion of this

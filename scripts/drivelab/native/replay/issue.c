@@ -110,9 +110,10 @@ static uint32_t limit_of(const struct engine *engine, const struct schedule_reco
 static bool take(struct issuer *issuer, int64_t now)
 {
     struct engine *engine = issuer->engine;
+    uint64_t count = engine->schedule->header.count;
     uint64_t first = __atomic_load_n(&engine->taken, __ATOMIC_RELAXED), end;
     do {
-        if (first >= engine->total)
+        if (first >= count)
             return false;
         const struct schedule_record *record = engine_record(engine, first);
         end = first + 1;
@@ -127,7 +128,7 @@ static bool take(struct issuer *issuer, int64_t now)
             }
             if (room > MOST_TOGETHER - issuer->prepared)
                 room = MOST_TOGETHER - issuer->prepared;
-            while (end - first < room && end < engine->total && (int64_t)engine_record(engine, end)->deadline_ns <= now)
+            while (end - first < room && end < count && (int64_t)engine_record(engine, end)->deadline_ns <= now)
                 end++;
         }
     } while (!__atomic_compare_exchange_n(&engine->taken, &first, end, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));

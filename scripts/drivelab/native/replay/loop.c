@@ -144,7 +144,7 @@ static bool all_done(const struct issuer *issuer, bool stopping)
     const struct engine *engine = issuer->engine;
     return !issuer->in_flight &&
            (stopping || (issuer->next == issuer->taken_to && !issuer->due.count &&
-                         __atomic_load_n(&engine->taken, __ATOMIC_RELAXED) == engine->total));
+                         __atomic_load_n(&engine->taken, __ATOMIC_RELAXED) == engine->schedule->header.count));
 }
 
 void issuer_run(struct issuer *issuer)

@@ -43,16 +43,6 @@ static bool take_cpu(const struct options *options, unsigned number, struct refu
     return true;
 }
 
-static bool count_requests(struct engine *engine, struct refusal *refusal)
-{
-    uint64_t count = engine->schedule->header.count, wanted = engine->options->requests;
-    engine->total = wanted ? wanted : count;
-    if (wanted > count && (!count || engine->schedule->deadlines || engine->schedule->dependencies))
-        return refuse(refusal, BAD_COMMAND, "--requests: only a schedule without deadlines and dependencies can be "
-                      "repeated");
-    return true;
-}
-
 static bool open_shared(struct engine *engine, struct refusal *refusal)
 {
     const struct options *options = engine->options;
@@ -61,8 +51,9 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
         return refuse(refusal, BAD_HOST, "cannot get random numbers from the kernel (%s)", strerror(errno));
     pthread_mutex_init(&engine->waiting.lock, NULL);
     engine->state = RUNNING;
-    if (!schedule_open(engine->schedule, options->schedule, refusal) || !count_requests(engine, refusal) ||
-        !results_open(engine->results, options->results, engine->total, engine->schedule->header.checksum, refusal) ||
+    if (!schedule_open(engine->schedule, options->schedule, refusal) ||
+        !results_open(engine->results, options->results, engine->schedule->header.count,
+                      engine->schedule->header.checksum, refusal) ||
         !target_open(engine->target, options->target, options->identity, engine->schedule, refusal) ||
         (options->nvme && !nvme_open(engine->target, options->nvme, engine->schedule, refusal)))
         return false;

@@ -101,7 +101,7 @@ static bool fits_commands(const char *path, dev_t number, const struct schedule 
 bool nvme_open(struct target *target, const char *path, const struct schedule *schedule, struct refusal *refusal)
 {
     struct stat block, character;
-    int file = open(path, (schedule->of_target[0].changes ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+    int file = open(path, (schedule->changes ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return refuse(refusal, BAD_TARGET, "%s: cannot open the NVMe device (%s)", path, strerror(errno));
     if (fstat(target->file, &block) || fstat(file, &character) || !S_ISBLK(block.st_mode) ||

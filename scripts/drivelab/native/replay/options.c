@@ -8,7 +8,7 @@
 #define LONGEST_S 1e9
 #define MOST_CPUS 1024
 
-enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, NVME, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS,
+enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, NVME, DEPTH, WATCHDOG, GO_ON, RUNTIME, THREADS, CPUS,
        POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, POSSIBLE };
 
 static const struct option known[] = {
@@ -16,12 +16,11 @@ static const struct option known[] = {
     {"target", required_argument, NULL, TARGET},     {"identity", required_argument, NULL, IDENTITY},
     {"depth", required_argument, NULL, DEPTH},       {"watchdog-s", required_argument, NULL, WATCHDOG},
     {"go-on", no_argument, NULL, GO_ON},             {"runtime-s", required_argument, NULL, RUNTIME},
-    {"requests", required_argument, NULL, REQUESTS}, {"cpus", required_argument, NULL, CPUS},
-    {"threads", required_argument, NULL, THREADS},   {"nvme", required_argument, NULL, NVME},
-    {"polled", no_argument, NULL, POLLED},           {"kernel-thread", no_argument, NULL, KERNEL_THREAD},
-    {"realtime", required_argument, NULL, REALTIME}, {"seed", required_argument, NULL, SEED},
-    {"spin-us", required_argument, NULL, SPIN},      {"possible", no_argument, NULL, POSSIBLE},
-    {NULL, 0, NULL, 0},
+    {"threads", required_argument, NULL, THREADS},   {"cpus", required_argument, NULL, CPUS},
+    {"polled", no_argument, NULL, POLLED},           {"nvme", required_argument, NULL, NVME},
+    {"realtime", required_argument, NULL, REALTIME}, {"kernel-thread", no_argument, NULL, KERNEL_THREAD},
+    {"spin-us", required_argument, NULL, SPIN},      {"seed", required_argument, NULL, SEED},
+    {"possible", no_argument, NULL, POSSIBLE},       {NULL, 0, NULL, 0},
 };
 
 static bool whole(uint64_t *value, uint64_t least, uint64_t most, const char *name, struct refusal *refusal)
@@ -78,7 +77,6 @@ static bool take(struct options *options, int option, const char *name, struct r
     case WATCHDOG: return seconds(&options->watchdog_s, name, refusal);
     case GO_ON: options->go_on = true; return true;
     case RUNTIME: return seconds(&options->runtime_s, name, refusal);
-    case REQUESTS: return whole(&options->requests, 1, UINT64_C(1) << 48, name, refusal);
     case THREADS:
         if (!whole(&number, 1, MOST_THREADS, name, refusal))
             return false;

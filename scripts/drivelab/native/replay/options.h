@@ -13,7 +13,7 @@ struct options {
     const char *schedule, *results;
     const char *nvme; /* NULL: requests go through the block layer */
     const char *target, *identity;
-    uint64_t depth, requests, seed, spin_us; /* requests 0: the whole schedule, once */
+    uint64_t depth, seed, spin_us;
     double watchdog_s, runtime_s;            /* runtime 0: no limit */
     int cpus[MOST_THREADS], priority;        /* a CPU for each thread, -1: any; 0: no real-time priority */
     unsigned threads;

@@ -27,13 +27,7 @@ static void serve(const struct mapped *mapped, size_t start, uint64_t position, 
 static void update_pages(const struct pager *pager, uint64_t position, bool drop)
 {
     const struct schedule *schedule = pager->schedule;
-    uint64_t count = schedule->header.count;
-    if (!count)
-        return;
-    size_t record_bytes = sizeof *schedule->records, start = sizeof schedule->header;
-    serve(&schedule->mapped, start, position % count, record_bytes, false, drop);
-    if (position % count * record_bytes + AHEAD_BYTES > count * record_bytes) /* the schedule may repeat */
-        mapped_populate(&schedule->mapped, 0, AHEAD_BYTES, false);
+    serve(&schedule->mapped, sizeof schedule->header, position, sizeof *schedule->records, false, drop);
     serve(&pager->results->mapped, RESULTS_HEADER_BYTES, position, sizeof *pager->results->records, true, drop);
 }
 

@@ -1,4 +1,4 @@
-/* The formats of the two files of a replay, equal to those in `drivelab/replay/engine_records.py`; a test compares them. */
+/* The formats of the two files of a replay, as in `drivelab/replay/engine_records.py`; a test compares them. */
 #ifndef DRIVELAB_REPLAY_RECORDS_H
 #define DRIVELAB_REPLAY_RECORDS_H
 

@@ -88,7 +88,6 @@ static bool check_records(struct schedule *schedule, const char *path, struct re
         }
         mapped_drop(&schedule->mapped, from, to);
     }
-    schedule->deadlines = deadline > 0; /* deadlines never decrease */
     if (sum != header->checksum)
         return refuse(refusal, BAD_SCHEDULE, "%s: the schedule is damaged: its checksum is wrong; prepare the replay "
                       "again", path);

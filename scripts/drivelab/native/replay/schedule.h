@@ -14,7 +14,7 @@ struct schedule {
     const struct schedule_record *records;
     uint64_t operations[OPERATIONS]; /* records of each */
     uint64_t longest[OPERATIONS]; /* bytes */
-    bool dependencies, deadlines; /* whether any record has one */
+    bool dependencies; /* whether any record has one */
     bool changes; /* whether any record changes the target */
 };
 

@@ -42,6 +42,7 @@ static bool fits(struct target *target, const char *path, const struct stat *abo
     if (schedule->header.block_bytes % (uint32_t)block_bytes)
         return refuse(refusal, BAD_TARGET, "%s: the target has logical blocks of %d bytes, the schedule is for %" PRIu32
                       "; prepare the replay for this target", path, block_bytes, schedule->header.block_bytes);
+    target->block_bytes = (uint32_t)block_bytes;
     return true;
 }
 

@@ -9,6 +9,7 @@
 struct target {
     int file;
     bool is_block_device;
+    uint32_t block_bytes; /* logical block; 1 of a file */
     int nvme;             /* character device of the same namespace, if requests are NVMe commands; 0: none */
     uint32_t namespace;
 };

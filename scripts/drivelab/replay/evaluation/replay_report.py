@@ -118,7 +118,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: str) -> dict[str,
     choice = ReplayChoice.from_mapping(prepared["choice"])
     state = KILLED if results["state"] in _AT_WORK else str(results["state"])
     read = functools.partial(read_outcome, outcome)
-    times = _times(read(_TIMES), choice, about["planned_requests"])
+    times = _times(read(_TIMES), choice)
     last_ns = float(results.get("heartbeat_ns", 0))
     served, by_operation = _served(read(_SERVICE), last_ns)
     by_stream = _streams(read([*_SERVICE, "offset_bytes", "process"]))
@@ -176,13 +176,11 @@ def jsonable(value: Any) -> Any:
     return None if value is pd.NA else value
 
 
-def _times(requests: pd.DataFrame, choice: ReplayChoice, planned: int) -> dict[str, Any]:
-    """Return the metrics of issue times; a repeated schedule has no planned duration."""
+def _times(requests: pd.DataFrame, choice: ReplayChoice) -> dict[str, Any]:
+    """Return the metrics of issue times."""
     issue_ns = times_ns(requests, "issue_ns")
     asap = not choice.timing.has_deadlines
     plan = times_ns(requests, "trace_queue_ns" if asap else "deadline_ns")
-    if len(requests) > planned:
-        plan = np.full(len(requests), np.nan)
     span_s, planned_s, ratio = span_ratio(issue_ns, plan)
     part = " of the requests that were issued" if np.isnan(issue_ns).any() else ""
     basis = f"first to last {'arrival in the trace' if asap else 'deadline'}{part}"
