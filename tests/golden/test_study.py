@@ -15,6 +15,7 @@ from golden_study import COMMANDS, KEPT, GoldenProject, digests, restore, tables
 from mini_project import made_once
 from pandas.testing import assert_frame_equal
 
+READ = "read.json"
 TABLES = sorted(path.stem for path in (KEPT / "tables").glob("*.parquet"))
 
 
@@ -22,6 +23,7 @@ def analyse(project: GoldenProject) -> None:
     restore(project)
     assert not {"purge", "precondition", "measure"} & project.to_do().keys(), "a plan has changed: it is measured again"
     project.run()
+    (project.folder / READ).write_text(json.dumps(texts(project)))
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,8 @@ def found(analysed: GoldenProject) -> dict[str, pd.DataFrame]:
 
 @pytest.fixture(scope="module")
 def read(analysed: GoldenProject) -> dict[str, str]:
-    return texts(analysed)
+    result: dict[str, str] = json.loads((analysed.folder / READ).read_text())
+    return result
 
 
 def test_there_are_the_same_tables(found: dict[str, pd.DataFrame]) -> None:
