@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.archive.container import Writer, plain_name
+from drivelab.archive.tar import Writer, plain_name
 from drivelab.recording.checksums import CHECKSUMS, lines_of
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS

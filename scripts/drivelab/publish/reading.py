@@ -20,9 +20,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from drivelab.archive.container import DamagedError, Reader
-from drivelab.archive.crate import METADATA
 from drivelab.archive.restore import refuse_names
+from drivelab.archive.tar import DamagedError, Reader
 from drivelab.archive.verify import Verdict, below_top, verify
 from drivelab.core.errors import UserError
 from drivelab.core.files import open_regular
@@ -30,6 +29,7 @@ from drivelab.recording.checksums import CHECKSUMS
 from drivelab.report.html import report_policy
 from drivelab.tables import io
 
+METADATA = "ro-crate-metadata.json"
 TABLES = ("summary", "conditions", "drives")
 _TABLE = re.compile(rf"(?P<home>results(?:/[^/]+)*?)/tables/(?P<table>{'|'.join(TABLES)})\.parquet")
 _REPORT = re.compile(r"(?P<home>results(?:/[^/]+)*?)/report/index\.html")
