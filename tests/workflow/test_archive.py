@@ -1,4 +1,4 @@
-"""Archives of a finished study: reproducible bytes, restoring with nothing left to measure, a valid crate."""
+"""Archives of a finished study: reproducible bytes, restoring with nothing left to measure."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 from pathlib import Path
 
 import pytest
-from crate_rules import broken_rules, graph_of, listed
 from mini_project import Project
 
 from drivelab.tables import io
-
-AUTHOR = ("--author", "Ada Lovelace <0000-0002-1825-0097>", "--license", "CC-BY-4.0")
 
 
 def ran(project: Project, *arguments: str) -> str:
@@ -31,7 +29,7 @@ def ran(project: Project, *arguments: str) -> str:
 @pytest.fixture(scope="module")
 def archive(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("archive") / "mini.tar.gz"
-    output = ran(finished, "archive", "create", "config/mini.yaml", "-o", str(path), *AUTHOR)
+    output = ran(finished, "archive", "create", "config/mini.yaml", "-o", str(path))
     assert hashlib.sha256(path.read_bytes()).hexdigest() in output
     return path
 
@@ -45,7 +43,7 @@ def fresh(finished: Project, tmp_path: Path) -> Project:
 
 def test_the_same_study_makes_the_same_bytes(copy: Project, archive: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.tar.gz"
-    ran(copy, "archive", "create", "config/mini.yaml", "-o", str(again), *AUTHOR)
+    ran(copy, "archive", "create", "config/mini.yaml", "-o", str(again))
     assert again.read_bytes() == archive.read_bytes()
 
 
@@ -61,11 +59,10 @@ def test_a_running_study_is_not_archived_and_a_killed_one_is(tmp_path: Path) -> 
     try:
         while running.poll() is None and not project.recordings():
             time.sleep(0.01)
-        for action in ("create", "crate"):
-            done = project.drivelab("archive", action, "config/mini.yaml", "-o", str(out / action))
-            assert running.poll() is None, "the run ended before the archive command"
-            assert done.returncode == 2, done.stdout + done.stderr
-            assert "study 'mini' is running and cannot be archived now; wait for it or stop it" in done.stderr
+        done = project.drivelab("archive", "create", "config/mini.yaml", "-o", str(out / "a.tar.gz"))
+        assert running.poll() is None, "the run ended before the archive command"
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert "study 'mini' is running and cannot be archived now; wait for it or stop it" in done.stderr
         assert list(out.iterdir()) == []
     finally:
         os.killpg(running.pid, signal.SIGKILL)
@@ -148,10 +145,11 @@ def test_a_restored_study_measures_nothing_until_its_sheet_allows_it(fresh: Proj
 def test_consent_is_not_archived(copy: Project, fresh: Project, tmp_path: Path) -> None:
     (copy.folder / "results/consent.json").write_text('{"S1": {}}')
     ran(copy, "archive", "create", "config/mini.yaml", "-o", str(tmp_path / "a.tar.gz"))
-    ran(copy, "archive", "crate", "config/mini.yaml", "-o", str(tmp_path / "crate"))
     ran(fresh, "archive", "restore", str(tmp_path / "a.tar.gz"))
     assert (fresh.folder / "restored/mini/results/study.txt").is_file()
-    assert [*(tmp_path / "crate").rglob("consent.json"), *fresh.folder.rglob("consent.json")] == []
+    assert list(fresh.folder.rglob("consent.json")) == []
+    with tarfile.open(tmp_path / "a.tar.gz") as tar:
+        assert not [name for name in tar.getnames() if name.endswith("consent.json")]
 
 
 def test_verify_names_what_was_altered(finished: Project, archive: Path, tmp_path: Path) -> None:
@@ -164,8 +162,7 @@ def test_verify_names_what_was_altered(finished: Project, archive: Path, tmp_pat
     whole, broken = json.loads(done.stdout)
     assert whole["altered"] == {}
     assert whole["compared"]
-    assert set(broken["altered"].values()) <= {"altered", "unreadable"}
-    assert 2 <= len(broken["altered"]) <= 3  # the archive, the member, and for a large member also the next
+    assert "the archive itself" in broken["altered"]
 
 
 def test_common_tools_read_it(archive: Path, tmp_path: Path) -> None:
@@ -174,26 +171,3 @@ def test_common_tools_read_it(archive: Path, tmp_path: Path) -> None:
         shutil.copy(path, tmp_path)
     subprocess.run(["sh", "-ec", f"{commands} && sha256sum --check --quiet SHA256SUMS"], check=True)
     assert (tmp_path / "mini/results/report/index.html").is_file()
-    assert broken_rules(tmp_path / "mini") == []
-
-
-def test_the_crate_describes_how_each_recording_was_made(finished: Project, tmp_path: Path) -> None:
-    folder = tmp_path / "crate"
-    ran(finished, "archive", "crate", "config/mini.yaml", "-o", str(folder), *AUTHOR)
-    assert broken_rules(folder) == []
-    graph = graph_of(folder)
-    assert graph["./"]["author"] == {"@id": "https://orcid.org/0000-0002-1825-0097"}
-    assert graph["./"]["license"] == {"@id": "https://spdx.org/licenses/CC-BY-4.0"}
-    actions = {node["result"]["@id"]: node for node in graph.values() if node["@type"] == "CreateAction"}
-    assert {f"{Path(recording).parent}/" for recording in finished.recordings()} == actions.keys()
-    for place, action in actions.items():
-        objects = {node["@id"]: graph[node["@id"]] for node in listed(action["object"])}
-        drives = [node for node in objects.values() if "serialNumber" in node]
-        assert [drive["serialNumber"] for drive in drives] == [f"VIRTUAL-{place.split('/')[2].upper()}"]
-        assert f"{place}plan.json" in objects
-        assert ("traces/sqlite-inserts.parquet" in objects) == ("trace-replay" in place)
-        assert {graph[node["@id"]]["name"] for node in listed(action["instrument"])} >= {"drivelab", "Linux"}
-        plan = folder / place / "plan.json"
-        assert graph[f"{place}plan.json"]["sha256"] == hashlib.sha256(plan.read_bytes()).hexdigest()
-    assert len(graph["results/report/"]["isBasedOn"]) == len(actions)
-    assert "all files as archived" in ran(finished, "archive", "verify", str(folder))

@@ -1,4 +1,4 @@
-"""Write a study into an archive, or into a folder as a crate."""
+"""Write a study into an archive."""
 
 from __future__ import annotations
 
@@ -9,24 +9,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 import drivelab
-from drivelab.archive.container import (
-    CHUNK_BYTES,
-    LIST_LINE_BYTES,
-    MOST_LIST_BYTES,
-    DamagedError,
-    Watch,
-    Writer,
-    too_long,
-)
 from drivelab.archive.contents import REQUIREMENTS, Item, archived_name, changed, refuse_changes
-from drivelab.archive.crate import METADATA, PREVIEW, crate
-from drivelab.archive.part import whole_file, whole_folder
-from drivelab.archive.preview import Publication, preview
+from drivelab.archive.tar import LIST_LINE_BYTES, MOST_LIST_BYTES, DamagedError, Watch, Writer, too_long
 from drivelab.core.errors import UserError
-from drivelab.core.files import real_path
+from drivelab.core.files import put_in_place, real_path
 from drivelab.plan.study import Study
 from drivelab.recording.checksums import (
     ADDED,
@@ -42,17 +31,10 @@ from drivelab.recording.checksums import (
 from drivelab.recording.writer import UNFINISHED
 
 README = "README.txt"
-OF_THE_ARCHIVE = (README, METADATA, PREVIEW, CHECKSUMS)
+_OF_THE_ARCHIVE = (README, CHECKSUMS)
 """Metadata files of an archive, which are not part of the study."""
 SIDE_FILE = ".sha256"
 _VERSIONS = REQUIREMENTS.rpartition("/")[0] + "/"
-
-
-class Sink(Protocol):
-    """A target for files."""
-
-    def add(self, name: str, source: BinaryIO, size: int, mtime_s: int) -> str:
-        """Add a file and return the SHA-256 of its content; raises DamagedError for another size."""
 
 
 @dataclass
@@ -67,14 +49,13 @@ class Written:
     altered: dict[str, str] = field(default_factory=dict)
     """ALTERED, MISSING or ADDED, by name, for files that changed since their recording was measured."""
     digest: str = ""
-    """SHA-256 of the archive, or of a folder's checksum file."""
+    """SHA-256 of the archive."""
 
 
 def write_archive(
     study: Study,
     items: Sequence[Item],
     output: Path,
-    publication: Publication,
     watch: Watch = lambda size: None,
     without: Collection[str] = (),
 ) -> Written:
@@ -85,34 +66,42 @@ def write_archive(
     """
     refuse_place(output, study)
     refuse_existing(output)
-    with whole_file(output) as file:
-        sink = Writer(file)
-        written = _fill(_Below(sink, study.name), study, items, publication, watch, without)
-        written.digest = sink.close()
+    _refuse_unreadable(study, items)
+    with _whole_file(output) as file:
+        writer = Writer(file)
+        written = _fill(writer, study, items, watch, without)
+        writer.close()
+        file.seek(0)
+        written.digest = hashlib.file_digest(file, "sha256").hexdigest()
+        refuse_existing(output)
     output.with_name(output.name + SIDE_FILE).write_text(f"{written.digest}  {output.name}\n")
     return written
 
 
-def write_folder(
-    study: Study,
-    items: Sequence[Item],
-    output: Path,
-    publication: Publication,
-    watch: Watch = lambda size: None,
-    without: Collection[str] = (),
-) -> Written:
-    """Write a crate as a folder, atomically; raises UserError as `write_archive`."""
-    refuse_place(output, study)
-    refuse_existing(output)
-    with whole_folder(output) as part:
-        written = _fill(_Folder(part), study, items, publication, watch, without)
-        written.digest = hashlib.sha256((part / CHECKSUMS).read_bytes()).hexdigest()
-    return written
+@contextmanager
+def _whole_file(output: Path) -> Iterator[BinaryIO]:
+    """Open a new file that gets the name `output` when it is complete and on disk; name it if the disk is full."""
+    part = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        with part.open("x+b") as file:
+            try:
+                yield file
+                put_in_place(part, output)
+            except BaseException:
+                part.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise UserError(
+            f"{output}: cannot be written: {error.strerror}; the partial output is removed, free some space and start "
+            "again"
+        ) from None
 
 
 def of_the_study(name: str) -> bool:
     """Whether a file of an archive belongs to the study, not to the archive's metadata."""
-    return name not in OF_THE_ARCHIVE and not name.startswith(_VERSIONS)
+    return name not in _OF_THE_ARCHIVE and not name.startswith(_VERSIONS)
 
 
 def refuse_place(output: Path, study: Study) -> None:
@@ -131,63 +120,28 @@ def refuse_existing(output: Path) -> None:
             raise UserError(f"{path}: exists already and is not overwritten; name another output, or remove it")
 
 
-@dataclass(frozen=True)
-class _Below:
-    """A sink below one folder of an archive, so that it unpacks into one folder."""
-
-    sink: Sink
-    folder: str
-
-    def add(self, name: str, source: BinaryIO, size: int, mtime_s: int) -> str:
-        return self.sink.add(f"{self.folder}/{name}", source, size, mtime_s)
-
-
-@dataclass(frozen=True)
-class _Folder:
-    folder: Path
-
-    def add(self, name: str, source: BinaryIO, size: int, mtime_s: int) -> str:
-        path = self.folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        digest = hashlib.sha256()
-        with path.open("xb") as file:
-            while chunk := source.read(CHUNK_BYTES):
-                digest.update(chunk)
-                file.write(chunk)
-        if path.stat().st_size != size:
-            raise DamagedError(name)
-        os.utime(path, (mtime_s, mtime_s))
-        return digest.hexdigest()
-
-
-def _fill(
-    sink: Sink, study: Study, items: Sequence[Item], publication: Publication, watch: Watch, without: Collection[str]
-) -> Written:
-    _refuse_unreadable(study, items)
+def _fill(writer: Writer, study: Study, items: Sequence[Item], watch: Watch, without: Collection[str]) -> Written:
+    """Write all files below one folder, so that the archive unpacks into one folder; their checksums come last."""
     written, digests, sums, latest_s = Written(), {}, {}, 0
-    sizes: dict[str, int] = {}
     with _report_missing(items):
         for item in items:
             with _opened(item.path) as (source, size, status):
                 try:
-                    digests[item.name] = sink.add(item.name, source, size, int(status.st_mtime))
+                    digests[item.name] = writer.add(f"{study.name}/{item.name}", source, size, int(status.st_mtime))
                 except DamagedError:
                     raise changed(item.path) from None
             if item.path.name == CHECKSUMS:
                 sums[item.name.removesuffix(CHECKSUMS)] = item.path.read_bytes()
-            sizes[item.name] = size
+            written.size_bytes += size
             latest_s = max(latest_s, int(status.st_mtime))
             watch(status.st_size)
         written.altered = dict(sorted([*altered_recordings(digests, sums), *_misplaced(items)]))
-        graph = crate(study, items, digests, sizes, publication)
         refuse_changes(study, items, without)  # after the last file is read, so that all files fit together
-    texts = {README: _readme(study), METADATA: graph, PREVIEW: preview(graph, _first(study))}
-    for name, text in texts.items():
-        digests[name] = _add(sink, name, text.encode(), latest_s)
-    _add(sink, CHECKSUMS, lines_of(digests), latest_s)
+    for name in (README, CHECKSUMS):
+        data = _readme(study).encode() if name == README else lines_of(digests)
+        digests[name] = writer.add(f"{study.name}/{name}", io.BytesIO(data), len(data), latest_s)
     written.files = sum(map(of_the_study, digests))
-    written.own_files = len(digests) + 1 - written.files
-    written.size_bytes = sum(sizes.values())
+    written.own_files = len(digests) - written.files
     return written
 
 
@@ -233,17 +187,6 @@ def _report_missing(items: Sequence[Item]) -> Iterator[None]:
         raise changed(gone) from None
 
 
-def _first(study: Study) -> list[str]:
-    """Return the names of the files to read first."""
-    results = archived_name(study.results)
-    report = (f"{results}/report/index.html", f"{results}/report/pts-pages.pdf")
-    return [*report, archived_name(study.path), archived_name(study.drives_sheet)]
-
-
-def _add(sink: Sink, name: str, data: bytes, mtime_s: int) -> str:
-    return sink.add(name, io.BytesIO(data), len(data), mtime_s)
-
-
 def altered_recordings(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
     """Yield files of finished recordings that are missing or differ from the recording's checksums."""
     by_recording: dict[str, set[str]] = {prefix: set() for prefix in sums}
@@ -287,8 +230,6 @@ This folder holds the whole study '{study.name}': measurements of storage drives
 
     sha256sum --check --quiet {CHECKSUMS}      checks that all files are unaltered; no output means yes
 
-{PREVIEW}      contents, for a browser
-{METADATA}     the same for programs: RO-Crate 1.1, JSON-LD
 {_places(study)}
 """
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.archive import kinds
-from drivelab.archive.container import CHUNK_BYTES, DamagedError, Member, Reader, Watch, plain_name
 from drivelab.archive.contents import ELSEWHERE, RECORDS
 from drivelab.archive.create import of_the_study
 from drivelab.archive.kinds import Folder
+from drivelab.archive.tar import CHUNK_BYTES, DamagedError, Member, Reader, Watch, plain_name
 from drivelab.archive.verify import Verdict, below_top, verify
 from drivelab.core.errors import UserError
 from drivelab.core.units import some
@@ -27,6 +27,7 @@ from drivelab.recording.writer import now_iso
 
 RESTORED = ROOT / "restored"
 """Folder for restored studies, each in a folder of its name; the only place for them in the project."""
+_CONTINUE = "The files restored so far are kept. Fix the cause, then run the same command again to continue."
 _FEW = 5
 _MOST_SHEET_BYTES = 1 << 22
 _STUDY = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
@@ -186,11 +187,14 @@ def _write_all(path: Path, verdict: Verdict, kept: set[str], there: set[str], ho
         if not (home / RESTORED_MARKER).exists():
             about = {"archive": path.name, "sha256": verdict.digest, "study": verdict.top, "at": now_iso()}
             folder.write(RESTORED_MARKER, [json.dumps(about, indent=1).encode() + b"\n"], None)
-        for member in Reader(file, watch).members():
-            name = below_top(member.info.name)
-            if name in kept and name not in there:
-                _write(folder, home, name, member, verdict.digests)
-                written += 1
+        try:
+            for member in Reader(file, watch).members():
+                name = below_top(member.info.name)
+                if name in kept and name not in there:
+                    _write(folder, home, name, member, verdict.digests)
+                    written += 1
+        except DamagedError as error:
+            raise UserError(f"{path}: changed while it was read ({error}). {_CONTINUE}") from None
     return written
 
 
@@ -200,10 +204,7 @@ def _write(folder: Folder, home: Path, name: str, member: Member, digests: Mappi
         folder.write(name, _harmless(chunks) if kinds.is_sheet(name) else chunks, int(member.info.mtime))
     except (DamagedError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        raise UserError(
-            f"{home / name}: cannot be restored: {why}. The files restored so far are kept. Fix the cause, then run "
-            "the same command again to continue."
-        ) from None
+        raise UserError(f"{home / name}: cannot be restored: {why}. {_CONTINUE}") from None
 
 
 def _verified(member: Member, expected: str) -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""Verify that an archive is unaltered, byte by byte, and list what is altered."""
+"""Verify that an archive is unaltered, and list what is altered."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drivelab.archive.container import MOST_LIST_BYTES, DamagedError, Member, Reader, Watch, is_file
 from drivelab.archive.create import SIDE_FILE, altered_recordings, of_the_study
+from drivelab.archive.tar import MOST_LIST_BYTES, DamagedError, Member, Reader, Watch, is_file
 from drivelab.core.errors import UserError
-from drivelab.core.files import open_regular, read_regular
+from drivelab.core.files import open_regular
 from drivelab.recording import checksums
-from drivelab.recording.checksums import ADDED, ALTERED, CHECKSUMS, MISSING, UNREADABLE
+from drivelab.recording.checksums import ADDED, ALTERED, CHECKSUMS, MISSING
 
 ITSELF = "the archive itself"
-"""Stands for everything outside the files, such as order, headers and the end."""
+"""Stands for the archive as a whole."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass
 class Verdict:
-    """Result of verifying an archive, or a crate in a folder."""
+    """Result of verifying an archive."""
 
     path: Path
     digest: str = ""
-    """SHA-256 of the whole file, or of a folder's checksum file."""
+    """SHA-256 of the whole file."""
     compared: bool = False
     """Whether `digest` was compared with one that was kept apart."""
     altered: dict[str, str] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Verdict:
     since_measured: dict[str, str] = field(default_factory=dict)
     """Files of recordings that had changed before they were archived, by name: no result counts them."""
     sizes_bytes: dict[str, int] = field(default_factory=dict)
-    """Sizes of all readable files by name, including those OF_THE_ARCHIVE."""
+    """Sizes of all readable files by name, including its metadata files."""
     top: str = ""
     """Name of the top folder of the archive."""
     digests: Mapping[str, str] = field(default_factory=dict)
@@ -52,20 +52,24 @@ class Verdict:
 
 
 def verify(path: Path, digest: str | None = None, watch: Watch = lambda size: None) -> Verdict:
-    """Read an archive, or a crate in a folder, once, in bounded memory.
+    """Read an archive once, in bounded memory.
 
     It is compared with its own checksums, with `digest` if given, and with the file `….sha256` next to it if present;
     and each recording with the checksums from when it was measured. Tables, figures and report are not compared with
     the recordings. Somebody who alters the archive can also alter its checksums, so only a digest kept apart proves it
     unaltered.
-    Raises UserError for a folder without checksums, and for a `digest` that is not a SHA-256.
+    Raises UserError for a folder, and for a `digest` that is not a SHA-256.
     """
     if digest is not None and not _SHA256.fullmatch(digest.lower()):
         raise UserError(f"--digest '{digest}' is not a SHA-256; give the 64 hexadecimal digits that 'create' printed")
-    verdict = _folder(path) if path.is_dir() else _file(path, watch)
+    if path.is_dir():
+        raise UserError(
+            f"{path}: is a folder, not an archive; check an unpacked one by: sha256sum --check --quiet {CHECKSUMS}"
+        )
+    verdict = _read(path, watch)
     side = path.with_name(path.name + SIDE_FILE)
     kept = [digest.lower()] if digest else []
-    if not path.is_dir() and side.exists():
+    if side.exists():
         fields = side.read_text(errors="replace").split()
         if not fields or not _SHA256.fullmatch(fields[0]):
             verdict.altered[str(side)] = ALTERED
@@ -81,84 +85,62 @@ def below_top(name: str) -> str:
     return name.partition("/")[2]
 
 
-def _folder(path: Path) -> Verdict:
-    if not checksums.checksummed(path):
-        raise UserError(f"{path}: holds no {CHECKSUMS}; name an archive, or a folder from 'archive crate'")
-    data = (path / CHECKSUMS).read_bytes()
-    digests, _ = checksums.parse(data)
-    verdict = Verdict(path, hashlib.sha256(data).hexdigest(), altered=checksums.altered(path), digests=digests)
-    if not verdict.altered:
-        names = [name for name in digests if name.endswith(f"/{CHECKSUMS}")]
-        sums = {name.removesuffix(CHECKSUMS): read_regular(path / name, MOST_LIST_BYTES) for name in names}
-        verdict.since_measured = dict(sorted(altered_recordings(digests, sums)))
-    return verdict
-
-
-def _file(path: Path, watch: Watch) -> Verdict:
-    verdict, members, tops, data = Verdict(path), {}, set(), b""
+def _read(path: Path, watch: Watch) -> Verdict:
+    verdict, members, tops, data, unreadable = Verdict(path), {}, set(), b"", ""
     sums: dict[str, bytes] = {}
     with open_regular(path) as file:
         reader = Reader(file, watch)
-        for member in reader.members():
-            top, _, name = member.info.name.partition("/")
-            tops.add(top)
-            valid = is_file(member.info) and name not in members
-            if name == CHECKSUMS and member.info.size <= MOST_LIST_BYTES:
-                data, digest = _content(member)
-            elif name.endswith(f"/{CHECKSUMS}") and sum(map(len, sums.values())) + member.info.size <= MOST_LIST_BYTES:
-                sums[name.removesuffix(CHECKSUMS)], digest = _content(member)
-            else:
-                digest = _digest(member)
-            members[name] = digest if valid else None
-            verdict.sizes_bytes[name] = member.info.size
-        verdict.digest, sealed = reader.digest()
+        try:
+            for member in reader.members():
+                top, _, name = member.info.name.partition("/")
+                tops.add(top)
+                valid = is_file(member.info) and name not in members
+                if name == CHECKSUMS and member.info.size <= MOST_LIST_BYTES:
+                    data, digest = _content(member)
+                elif (
+                    name.endswith(f"/{CHECKSUMS}")
+                    and sum(map(len, sums.values())) + member.info.size <= MOST_LIST_BYTES
+                ):
+                    sums[name.removesuffix(CHECKSUMS)], digest = _content(member)
+                else:
+                    digest = _digest(member)
+                members[name] = digest if valid else None
+                verdict.sizes_bytes[name] = member.info.size
+        except DamagedError as error:
+            unreadable = f"cannot be read behind {len(members)} files ({error}); do not trust this archive"
+        verdict.digest = reader.digest()
     verdict.top = min(tops, default="")
-    if reader.refused:
-        verdict.altered = {ITSELF: f"{reader.refused}; do not trust this archive"}
+    if unreadable:
+        verdict.altered = {ITSELF: unreadable}
         return verdict
     verdict.digests, complete = checksums.parse(data)
-    lost = UNREADABLE if reader.damaged else MISSING
-    verdict.altered = _differences(verdict.digests, members, lost, checked=bool(data) and complete)
-    if not sealed or reader.damaged or len(tops) > 1:
-        verdict.altered = {ITSELF: _own_alteration(members, verdict.altered), **verdict.altered}
+    verdict.altered = _differences(verdict.digests, members, checked=bool(data) and complete)
+    if len(tops) > 1:
+        verdict.altered = {ITSELF: f"has {len(tops)} folders at its top instead of one", **verdict.altered}
     if not verdict.altered:
         verdict.since_measured = dict(sorted(altered_recordings(verdict.digests, sums)))
     return verdict
 
 
-def _own_alteration(members: Mapping[str, str | None], altered: Mapping[str, str]) -> str:
-    if not members:
-        return "nothing in it is readable: it is not an archive of drivelab, or is damaged throughout"
-    return ALTERED if altered else "altered in headers, padding, order or end; all files are unaltered"
-
-
-def _content(member: Member) -> tuple[bytes, str | None]:
-    try:
-        data = b"".join(member.chunks)
-    except DamagedError:
-        return b"", None
+def _content(member: Member) -> tuple[bytes, str]:
+    data = b"".join(member.chunks)
     return data, hashlib.sha256(data).hexdigest()
 
 
-def _digest(member: Member) -> str | None:
-    """Return the SHA-256 of a member's content, or None if it cannot be read."""
+def _digest(member: Member) -> str:
+    """Return the SHA-256 of a member's content."""
     digest = hashlib.sha256()
-    try:
-        for chunk in member.chunks:
-            digest.update(chunk)
-    except DamagedError:
-        return None
+    for chunk in member.chunks:
+        digest.update(chunk)
     return digest.hexdigest()
 
 
-def _differences(
-    expected: Mapping[str, str], members: Mapping[str, str | None], lost: str, *, checked: bool
-) -> dict[str, str]:
-    """Return alterations by name; `lost` is the one for missing files, `checked` whether the checksums are complete."""
-    altered = {} if checked else {CHECKSUMS: ALTERED if CHECKSUMS in members else lost}
+def _differences(expected: Mapping[str, str], members: Mapping[str, str | None], *, checked: bool) -> dict[str, str]:
+    """Return alterations by name; `checked` says whether the checksums are complete."""
+    altered = {} if checked else {CHECKSUMS: ALTERED if CHECKSUMS in members else MISSING}
     for name in sorted({*expected, *members} - {CHECKSUMS}):
         if name not in members:
-            altered[name] = lost
+            altered[name] = MISSING
         elif name not in expected and members[name] is not None and checked:
             altered[name] = ADDED
         elif members[name] is None or (name in expected and members[name] != expected[name]):

@@ -15,16 +15,13 @@ import pytest
 
 from drivelab.archive import KINDS, create
 from drivelab.archive.contents import Item, contents
-from drivelab.archive.create import write_archive, write_folder
+from drivelab.archive.create import write_archive
 from drivelab.archive.kinds import is_computed
-from drivelab.archive.preview import Publication, publication
 from drivelab.archive.restore import restore
 from drivelab.archive.verify import verify
 from drivelab.core.errors import UserError
 from drivelab.plan.study import Study, load_study
 from drivelab.recording.checksums import write_checksums
-
-NOW = Publication(published="2026-05-01")
 
 
 @pytest.fixture
@@ -170,22 +167,16 @@ def test_only_snakemake_records_of_the_study_are_archived(study: Study) -> None:
     assert sum(name.startswith(".snakemake/") for name in names(study)) == 2
 
 
-def test_archive_and_folder_have_the_same_files(study: Study, tmp_path: Path) -> None:
-    items = contents(study)
-    archive, folder = tmp_path / "a.tar.gz", tmp_path / "crate"
-    counts: list[int] = []
-    assert not write_archive(study, items, archive, NOW, counts.append).altered
+def test_an_archive_has_the_files_their_times_and_checksums(study: Study, tmp_path: Path) -> None:
+    items, archive, counts = contents(study), tmp_path / "a.tar.gz", []
+    assert not write_archive(study, items, archive, counts.append).altered
     assert sum(counts) == sum(item.path.stat().st_size for item in items)
-    write_folder(study, items, folder, NOW)
     with tarfile.open(archive) as tar:
-        packed = {member.name.partition("/")[2]: member.mtime for member in tar}
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert packed == {str(path.relative_to(folder)): int(path.stat().st_mtime) for path in files}
-    assert {"README.txt", "ro-crate-metadata.json", "ro-crate-preview.html", "SHA256SUMS"} < set(packed)
+        packed = {member.name.partition("/")[2]: int(member.mtime) for member in tar}
+    assert packed.pop("README.txt")
+    assert packed.pop("SHA256SUMS")
+    assert packed == {item.name: item.mtime_ns // 10**9 for item in items}
     assert not verify(archive).altered
-    assert not verify(folder).altered
-    (folder / "config/drives.tsv").write_text("other")
-    assert verify(folder).altered == {"config/drives.tsv": "altered"}
 
 
 def test_altered_recording_is_reported_and_archived(study: Study, tmp_path: Path) -> None:
@@ -193,7 +184,7 @@ def test_altered_recording_is_reported_and_archived(study: Study, tmp_path: Path
     (recording / "cells/fio.json").write_text("better")
     (recording / "more").touch()
     (recording / "plan.json").unlink()
-    written = write_archive(study, contents(study), tmp_path / "a.tar.gz", NOW)
+    written = write_archive(study, contents(study), tmp_path / "a.tar.gz")
     assert written.altered == {
         f"{recording}/cells/fio.json": "altered",
         f"{recording}/more": "added",
@@ -202,8 +193,6 @@ def test_altered_recording_is_reported_and_archived(study: Study, tmp_path: Path
     verdict = verify(tmp_path / "a.tar.gz")
     assert not verdict.altered
     assert verdict.since_measured == written.altered
-    write_folder(study, contents(study), tmp_path / "crate", NOW)
-    assert verify(tmp_path / "crate").since_measured == written.altered
 
 
 def test_lost_checksums_are_reported(study: Study, tmp_path: Path) -> None:
@@ -211,21 +200,20 @@ def test_lost_checksums_are_reported(study: Study, tmp_path: Path) -> None:
     (recording / "recording.json").write_text('{"checksums": "SHA256SUMS"}')
     (recording.with_name(f"{recording.name}.part") / "recording.json").write_text('{"checksums": "SHA256SUMS"}')
     (recording / "SHA256SUMS").unlink()
-    written = write_archive(study, contents(study), tmp_path / "a.tar.gz", NOW)
+    written = write_archive(study, contents(study), tmp_path / "a.tar.gz")
     assert written.altered == {f"{recording}/SHA256SUMS": "missing"}
 
 
-@pytest.mark.parametrize("write", [write_archive, write_folder])
-def test_output_in_the_study_is_refused(write: object, study: Study) -> None:
+def test_output_in_the_study_is_refused(study: Study) -> None:
     with (
         nothing_left(study.results),
         pytest.raises(UserError, match="would become part of them; name another place"),
     ):
-        write(study, contents(study), study.results.absolute() / "tables/../a", NOW)  # type: ignore[operator]
+        write_archive(study, contents(study), study.results.absolute() / "tables/../a")
 
 
 def test_all_messages_give_the_same_counts(study: Study, tmp_path: Path) -> None:
-    written = write_archive(study, contents(study), tmp_path / "a.tar.gz", NOW)
+    written = write_archive(study, contents(study), tmp_path / "a.tar.gz")
     verdict, done = verify(tmp_path / "a.tar.gz"), restore(tmp_path / "a.tar.gz", tmp_path / "new")
     computed = sum(map(is_computed, verdict.digests))
     assert written.files == verdict.files == done.written + computed
@@ -239,18 +227,17 @@ def test_existing_output_is_not_overwritten(study: Study, tmp_path: Path) -> Non
     for name in ("a.tar.gz", "b.tar.gz.sha256"):
         (tmp_path / name).write_text("mine")
         with pytest.raises(UserError, match="is not overwritten"):
-            write_archive(study, contents(study), tmp_path / name.removesuffix(".sha256"), NOW)
+            write_archive(study, contents(study), tmp_path / name.removesuffix(".sha256"))
         assert (tmp_path / name).read_text() == "mine"
 
 
-@pytest.mark.parametrize("write", [write_archive, write_folder])
-def test_interrupted_archive_leaves_nothing(write: object, study: Study, tmp_path: Path) -> None:
+def test_interrupted_archive_leaves_nothing(study: Study, tmp_path: Path) -> None:
     def interrupt(size: int) -> None:
         raise KeyboardInterrupt
 
     items = contents(study)
     with nothing_left(tmp_path), pytest.raises(KeyboardInterrupt):
-        write(study, items, tmp_path / "a", NOW, interrupt)  # type: ignore[operator]
+        write_archive(study, items, tmp_path / "a", interrupt)
 
 
 def test_full_disk_is_reported_and_nothing_is_left(study: Study, tmp_path: Path) -> None:
@@ -259,72 +246,16 @@ def test_full_disk_is_reported_and_nothing_is_left(study: Study, tmp_path: Path)
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
         with nothing_left(tmp_path), pytest.raises(UserError, match=r"a\.tar\.gz: cannot be written: File too large"):
-            write_archive(study, items, tmp_path / "a.tar.gz", NOW)
+            write_archive(study, items, tmp_path / "a.tar.gz")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_second_writer_is_refused(study: Study, tmp_path: Path) -> None:
-    def again(size: int) -> None:
-        write_archive(study, items, tmp_path / "a.tar.gz", NOW)
-
-    items = contents(study)
-    with pytest.raises(UserError, match="Another process writes this archive"):
-        write_archive(study, items, tmp_path / "a.tar.gz", NOW, again)
-
-
-def place_obstacle(kind: str, part: Path, precious: Path) -> Path:
-    """Put something under the name of an unfinished archive; return the file in it that must stay."""
-    precious.mkdir()
-    thesis = precious / "thesis.txt"
-    thesis.write_text("mine")
-    if kind == "link":
-        part.symlink_to(thesis if part.suffix else precious)
-    elif kind == "hard link":
-        part.hardlink_to(thesis)
-    elif kind == "folder":
-        precious.rename(part)
-        return part / thesis.name
-    else:
-        os.mkfifo(part)
-    return thesis
-
-
-@pytest.mark.parametrize(
-    ("write", "kind"),
-    [(write_archive, kind) for kind in ("link", "hard link", "folder", "pipe")]
-    + [(write_folder, kind) for kind in ("link", "hard link", "pipe")],
-)
-def test_foreign_file_with_the_hidden_name_is_kept(
-    write: Callable[..., object], kind: str, study: Study, tmp_path: Path
-) -> None:
-    part = tmp_path / ".a.tar.gz.drivelab-part"
-    thesis = place_obstacle(kind, part, tmp_path / "precious")
-    with pytest.raises(UserError, match=r"drivelab-part: exists already. .* remove the file, or name another output"):
-        write(study, contents(study), tmp_path / "a.tar.gz", NOW)
-    assert os.path.lexists(part)
-    assert thesis.read_text() == "mine"
-
-
-@pytest.mark.parametrize("write", [write_archive, write_folder])
-def test_output_of_a_killed_process_is_reused(write: Callable[..., object], study: Study, tmp_path: Path) -> None:
-    output, part = tmp_path / "a", tmp_path / ".a.drivelab-part"
-    if write is write_folder:
-        (part / "results").mkdir(parents=True)
-        (part / "results/half").touch()
-    else:
-        part.write_bytes(b"half" * (1 << 20))
-    write(study, contents(study), output, NOW)
-    assert not part.exists()
-    assert not (output / "results/half").exists()
-    assert output.is_dir() or output.read_bytes()[:4] != b"half"
-
-
 def test_file_that_grows_meanwhile_is_refused(study: Study, tmp_path: Path) -> None:
     growing = Path("/proc/self/status")  # has a size of 0, and content
     with nothing_left(tmp_path), pytest.raises(UserError, match="changed while it was archived"):
-        write_archive(study, [*contents(study), Item.of("growing", growing)], tmp_path / "a.tar.gz", NOW)
+        write_archive(study, [*contents(study), Item.of("growing", growing)], tmp_path / "a.tar.gz")
 
 
 def _longer(recording: Path) -> None:
@@ -367,9 +298,8 @@ def _added(recording: Path) -> None:
      (_folder_gone, "/SHA256SUMS"), (_all_gone, ".part/cells/fio.json"), (_added, "/cells/new/fio.json")],
 )  # fmt: skip
 @pytest.mark.parametrize("when", ["listed", "first", "last"])
-@pytest.mark.parametrize("write", [write_archive, write_folder])
 def test_change_while_archiving_is_refused(
-    write: Callable[..., object], when: str, change: Callable[[Path], None], named: str, study: Study, tmp_path: Path
+    when: str, change: Callable[[Path], None], named: str, study: Study, tmp_path: Path
 ) -> None:
     recording = study.results / "recordings/op7/pts-iops/0123456789ab-run1"
     items, read = contents(study), 0
@@ -385,7 +315,7 @@ def test_change_while_archiving_is_refused(
     message = f"^{recording}{named}: changed while it was archived; wait until nothing works on the study$"
     (tmp_path / "out").mkdir()
     with nothing_left(tmp_path / "out"), pytest.raises(UserError, match=message):
-        write(study, items, tmp_path / "out/a", NOW, watch)
+        write_archive(study, items, tmp_path / "out/a", watch)
 
 
 @pytest.mark.parametrize("goes", ["status/.op7.json.part", "status"])
@@ -409,7 +339,7 @@ def test_left_out_files_may_change_meanwhile(study: Study, tmp_path: Path) -> No
         (study.results / "tables/more").write_text(str(size))
 
     items = contents(study, ["tables"])
-    write_archive(study, items, tmp_path / "a.tar.gz", NOW, watch, ["tables"])
+    write_archive(study, items, tmp_path / "a.tar.gz", watch, ["tables"])
     assert not verify(tmp_path / "a.tar.gz").altered
 
 
@@ -418,52 +348,20 @@ def test_refused_run_does_not_disturb_the_archive(study: Study, tmp_path: Path) 
     lock = study.results / ".run.lock"
     lock.touch()
     items = contents(study)
-    write_archive(study, items, tmp_path / "a.tar.gz", NOW, lambda size: os.utime(lock))
+    write_archive(study, items, tmp_path / "a.tar.gz", lambda size: os.utime(lock))
     assert not verify(tmp_path / "a.tar.gz").altered
 
 
-def test_authors_and_licences() -> None:
-    published = publication(["Ada Lovelace <0000-0002-1825-0097>", "A. N. Other"], "CC-BY-4.0", None)
-    assert [author["@id"] for author in published.authors] == [
-        "https://orcid.org/0000-0002-1825-0097",
-        "#author-A.%20N.%20Other",
-    ]
-    assert published.licence == "https://spdx.org/licenses/CC-BY-4.0"
-    assert publication([], "cc-by-4.0", None).licence == published.licence
-    assert publication([], "https://example.org/terms", None).licence == "https://example.org/terms"
-
-
-@pytest.mark.parametrize(
-    ("authors", "licence", "published", "message"),
-    [
-        (["Ada <0000-0002-1825-0098>"], None, None, "is not an author"),
-        (["<0000-0002-1825-0097>"], None, None, "is not an author"),
-        ([], "no licence", None, "is not a licence"),
-        ([], "BOGUS-9", None, "is not a licence"),
-        ([], "LicenseRef-mine", None, "is not a licence"),
-        ([], "https://", None, "is not a licence"),
-        ([], "http://[x", None, "is not a licence"),
-        ([], None, "May 2026", "is not a date"),
-    ],
-)
-def test_invalid_publication_facts_are_refused(authors: list[str], licence: str, published: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        publication(authors, licence, published)
-
-
-@pytest.mark.parametrize("write", [write_archive, write_folder])
-def test_a_study_that_no_reader_takes_is_refused(
-    write: object, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_that_no_reader_takes_is_refused(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deep = study.results / "logs" / Path(*["a"] * 64)
     deep.mkdir(parents=True)
     (deep / "b").touch()
     with pytest.raises(UserError, match="b: is in too many folders for an archive"):
-        write(study, contents(study), tmp_path / "a", NOW)  # type: ignore[operator]
+        write_archive(study, contents(study), tmp_path / "a")
     (deep / "b").unlink()
     monkeypatch.setattr(create, "MOST_LIST_BYTES", 500)
     with pytest.raises(UserError, match=r"has \d+ files, too many for one archive"):
-        write(study, contents(study), tmp_path / "a", NOW)  # type: ignore[operator]
+        write_archive(study, contents(study), tmp_path / "a")
     assert list(tmp_path.glob("a*")) == []
 
 
@@ -474,9 +372,10 @@ def test_logs_do_not_name_the_user(study: Study, tmp_path: Path, monkeypatch: py
     logs.mkdir(exist_ok=True)
     (logs / "snakemake.log").write_text("User: zoe\n")
     (logs / "summary.log").write_text(f'File "{Path.cwd()}/scripts/summary.py"\nFile "/home/zoe/.venv/lib/x.py"\n')
-    write_folder(study, contents(study), tmp_path / "crate", NOW)
-    assert not (tmp_path / "crate" / logs / "snakemake.log").exists()
-    assert (tmp_path / "crate" / logs / "summary.log").read_text() == (
-        'File "./scripts/summary.py"\nFile "~/.venv/lib/x.py"\n'
-    )
-    assert verify(tmp_path / "crate").altered == {}
+    write_archive(study, contents(study), tmp_path / "a.tar.gz")
+    with tarfile.open(tmp_path / "a.tar.gz") as tar:
+        assert f"{study.name}/{logs}/snakemake.log" not in tar.getnames()
+        text = tar.extractfile(f"{study.name}/{logs}/summary.log")
+        assert text is not None
+        assert text.read().decode() == 'File "./scripts/summary.py"\nFile "~/.venv/lib/x.py"\n'
+    assert verify(tmp_path / "a.tar.gz").altered == {}

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import os
-import struct
 import subprocess
 import sys
 import tarfile
 import tracemalloc
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from drivelab.archive import kinds, restore
-from drivelab.archive.container import MOST_LIST_BYTES, Writer, seal
+from drivelab.archive.tar import MOST_LIST_BYTES, Writer
 from drivelab.archive.verify import verify
 from drivelab.core.errors import UserError
 from drivelab.plan.drive_sheet import load_sheet
@@ -60,15 +59,17 @@ def archive(folder: Path, files: dict[str, bytes], top: str = "study") -> Path:
 
 
 def packed(folder: Path, members: list[tuple[tarfile.TarInfo, bytes]], sums: dict[str, str]) -> Path:
-    """Return an archive of arbitrary members, with valid checksums and seal."""
+    """Return an archive of arbitrary members, with valid checksums."""
     lines = lines_of(sums)
     plain = tarfile.TarInfo(f"study/{CHECKSUMS}")
     plain.size = len(lines)
     raw = b"".join(info.tobuf() + data + bytes(-len(data) % 512) for info, data in [*members, (plain, lines)])
-    packer = zlib.compressobj(wbits=31)
-    data = packer.compress(raw + bytes(1024)) + packer.flush()
+    return compressed(folder, raw + bytes(1024))
+
+
+def compressed(folder: Path, tar: bytes) -> Path:
     path = folder / "archive.tar.gz"
-    path.write_bytes(data + seal(hashlib.sha256(data).hexdigest()))
+    path.write_bytes(gzip.compress(tar))
     return path
 
 
@@ -249,10 +250,7 @@ def test_sparse_file_is_refused(tmp_path: Path) -> None:
     sums = lines_of({"results/logs/x": hashlib.sha256(b"").hexdigest()})
     plain = tarfile.TarInfo(f"study/{CHECKSUMS}")
     plain.size = len(sums)
-    packer = zlib.compressobj(wbits=31)
-    data = packer.compress(bytes(header) + plain.tobuf() + sums + bytes(-len(sums) % 512 + 1024)) + packer.flush()
-    path = tmp_path / "archive.tar.gz"
-    path.write_bytes(data + seal(hashlib.sha256(data).hexdigest()))
+    path = compressed(tmp_path, bytes(header) + plain.tobuf() + sums + bytes(-len(sums) % 512 + 1024))
     with pytest.raises(UserError, match="altered since it was written"):
         restore.restore(path, tmp_path / "new")
     assert not (tmp_path / "new").exists()
@@ -264,13 +262,12 @@ def test_large_headers_do_not_fill_the_memory(kind: bytes, tmp_path: Path) -> No
     size = 80 << 20
     info = tarfile.TarInfo(f"study/{CHECKSUMS}")
     info.type, info.size = kind, size
-    packer = zlib.compressobj(wbits=31)
-    pieces = [packer.compress(info.tobuf())]
-    pieces += [packer.compress(bytes(1 << 20)) for _ in range(size >> 20)]
-    data = b"".join([*pieces, packer.compress(bytes(1024)), packer.flush()])
     path = tmp_path / "archive.tar.gz"
-    path.write_bytes(data + seal(hashlib.sha256(data).hexdigest()))
-    del pieces, data
+    with gzip.open(path, "wb") as file:
+        file.write(info.tobuf())
+        for _ in range(size >> 20):
+            file.write(bytes(1 << 20))
+        file.write(bytes(1024))
     tracemalloc.start()
     try:
         assert verify(path).altered
@@ -380,10 +377,7 @@ except UserError as error:
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_claim_without_limit_is_refused_before_anything_is_read(claim: str, tmp_path: Path) -> None:
     """Address space and CPU time of the process have limits, so that reading on would end it."""
-    packer = zlib.compressobj(wbits=31)
-    data = packer.compress(CLAIMS[claim]() + bytes(1024)) + packer.flush()
-    path = tmp_path / "archive.tar.gz"
-    path.write_bytes(data + seal(hashlib.sha256(data).hexdigest()))
+    path = compressed(tmp_path, CLAIMS[claim]() + bytes(1024))
     done = subprocess.run([sys.executable, "-c", _LIMITED, path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert "archive.tar.gz: was altered since it was written" in done.stdout
@@ -392,23 +386,3 @@ def test_a_claim_without_limit_is_refused_before_anything_is_read(claim: str, tm
               "levels": "and 102 levels, more than 4,096 bytes or 64 levels", "a name": "a name of 5,006 bytes",
               "files": "the list of its files has more than 64 MiB"}  # fmt: skip
     assert limits.get(claim, "") in done.stdout
-
-
-def test_damage_that_expands_again_and_again_ends_the_search(tmp_path: Path) -> None:
-    """Each of 300 gzip members has the next ones in it, and expands to the same 8 MiB before its checksum fails."""
-
-    def stored(size: int) -> bytes:
-        return b"\x00" + struct.pack("<HH", size, 0xFFFF ^ size)
-
-    begin = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff" + stored(512) + header("study/x", 6 << 20)
-    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    tail = packer.compress(bytes(8 << 20)) + packer.flush()
-    path = tmp_path / "archive.tar.gz"
-    path.write_bytes((begin + stored(len(begin))) * 300 + begin + tail + bytes(150))
-    assert "expands further than an archive of drivelab" in verify(path).altered["the archive itself"]
-
-
-def test_damage_everywhere_ends_the_search_for_members(tmp_path: Path) -> None:
-    path = tmp_path / "archive.tar.gz"
-    path.write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00" * 100_000)
-    assert "damaged in more than 1,000 places" in verify(path).altered["the archive itself"]

@@ -36,24 +36,23 @@ def study(project: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     return study
 
 
-def archive(what: str) -> None:
-    options = parser().parse_args(["archive", what, "config/demo.yaml", "-o", "out/archive"])
+def archive() -> None:
+    options = parser().parse_args(["archive", "create", "config/demo.yaml", "-o", "out/archive"])
     assert options.handler(options) == 0
 
 
 def assert_refused(reason: str) -> None:
-    """Check that neither an archive nor a crate is written, and that the study is unchanged."""
+    """Check that no archive is written, and that the study is unchanged."""
     Path("out").mkdir()
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
-    for what in ("create", "crate"):
-        with pytest.raises(UserError, match=f"^study 'demo' {reason}{REFUSED}"):
-            archive(what)
+    with pytest.raises(UserError, match=f"^study 'demo' {reason}{REFUSED}"):
+        archive()
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before
 
 
-def assert_archived(what: str = "create") -> None:
+def assert_archived() -> None:
     Path("out").mkdir()
-    archive(what)
+    archive()
     assert Path("out/archive").exists()
 
 
@@ -113,31 +112,29 @@ def test_snakemake_on_another_study_does_not_matter(study: Study, tmp_path_facto
         assert_archived()
 
 
-@pytest.mark.parametrize("what", ["create", "crate"])
-def test_no_run_starts_while_archiving(what: str, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_run_starts_while_archiving(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     from drivelab.archive import create
 
     path = study.results / ".run.lock"
     path.touch()
-    crate, tried = create.crate, []
+    checked, tried = create.refuse_changes, []
 
     def run_begins() -> None:
         with path.open("w") as lock:  # as drivelab.cli.measure.runner does
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
-    def meanwhile(*arguments: object) -> str:
+    def meanwhile(*arguments: object) -> None:
         tried.append(True)
         with pytest.raises(BlockingIOError):
             run_begins()
-        return crate(*arguments)  # type: ignore[arg-type]
+        checked(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(create, "crate", meanwhile)
-    assert_archived(what)
+    monkeypatch.setattr(create, "refuse_changes", meanwhile)
+    assert_archived()
     assert tried
     run_begins()
 
 
 def test_no_lock_file_is_created(study: Study) -> None:
-    assert_archived("crate")
+    assert_archived()
     assert not (study.results / ".run.lock").exists()
-    assert not list(Path("out/archive").rglob(".run.lock"))

@@ -8,6 +8,7 @@ import os
 import pty
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -166,11 +167,12 @@ def test_file_name_in_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_file_name_in_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tmp_path / "crate"
-    folder.mkdir()
-    (folder / HOSTILE).write_text("")
-    (folder / "SHA256SUMS").write_text(f"{'0' * 64}  {HOSTILE.replace(chr(13), '')}\n")
-    assert main(["archive", "verify", str(folder)]) != 0
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as tar:
+        for name, data in ((HOSTILE, b""), ("SHA256SUMS", f"{'0' * 64}  {HOSTILE.replace(chr(13), '')}\n".encode())):
+            info = tarfile.TarInfo(f"study/{name}")
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    assert main(["archive", "verify", str(tmp_path / "a.tar.gz")]) != 0
     shown(capsys)
 
 

@@ -1,4 +1,4 @@
-"""`drivelab archive`: pack a study into a file or folder, verify it, restore it."""
+"""`drivelab archive`: pack a study into a file, verify it, restore it."""
 
 from __future__ import annotations
 
@@ -29,26 +29,17 @@ def add_parser(commands: Any) -> None:
     """Register `archive`."""
     parser = commands.add_parser("archive", help="pack a study into one file, verify and restore it")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for name, summary, output in (
-        ("create", "pack a whole study into one file (tar.gz with checksums)", "FILE"),
-        ("crate", "write a whole study into a folder, as an RO-Crate", "FOLDER"),
-    ):
-        create = actions.add_parser(name, help=summary)
-        create.add_argument("study", metavar="STUDY", help="study file")
-        create.add_argument(
-            "-o", "--output", type=Path, required=True, metavar=output, help="path to create; must not exist"
-        )
-        create.add_argument("--license", metavar="NAME", help="license of the data: an SPDX identifier or a URL")
-        create.add_argument(
-            "--author", action="append", default=[], metavar="AUTHOR", help='"Name <ORCID>", repeatable'
-        )
-        create.add_argument("--date", help="publication date (default: when the last recording finished)")
-        create.add_argument(
-            "--without", action="append", default=[], choices=KINDS, help="kind of file to leave out; repeatable"
-        )
-        create.set_defaults(handler=_create, folder=name == "crate")
+    create = actions.add_parser("create", help="pack a whole study into one file (tar.gz with checksums)")
+    create.add_argument("study", metavar="STUDY", help="study file")
+    create.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="FILE", help="path to create; must not exist"
+    )
+    create.add_argument(
+        "--without", action="append", default=[], choices=KINDS, help="kind of file to leave out; repeatable"
+    )
+    create.set_defaults(handler=_create)
     verify = actions.add_parser("verify", help="check that archives and their recordings are unaltered")
-    verify.add_argument("files", nargs="+", type=Path, metavar="FILE", help="an archive, or the folder of a crate")
+    verify.add_argument("files", nargs="+", type=Path, metavar="FILE", help="an archive")
     verify.add_argument(
         "--digest", metavar="SHA256", help="digest that 'create' printed, which you kept apart from the archive"
     )
@@ -67,20 +58,17 @@ def add_parser(commands: Any) -> None:
 
 def _create(options: argparse.Namespace) -> int:
     from drivelab.archive.contents import contents
-    from drivelab.archive.create import refuse_existing, write_archive, write_folder
-    from drivelab.archive.preview import publication
+    from drivelab.archive.create import refuse_existing, write_archive
     from drivelab.plan.study import load_study
 
     output = options.output.absolute()
-    published = publication(options.author, options.license, options.date)
     refuse_existing(output)
     study = load_study(in_project(options.study))
-    write = write_folder if options.folder else write_archive
     with _at_rest(study):
         items = contents(study, options.without)
         with _progress("archiving", sum(item.size_bytes for item in items)) as watch:
-            written = write(study, items, output, published, watch, options.without)
-    _print_written(options.output, written, options.folder)
+            written = write_archive(study, items, output, watch, options.without)
+    _print_written(options.output, written)
     return 0
 
 
@@ -117,13 +105,13 @@ def _at_rest(study: Study) -> Iterator[None]:
         yield
 
 
-def _print_written(output: Path, written: Written, folder: bool) -> None:
+def _print_written(output: Path, written: Written) -> None:
     for name, what in written.altered.items():
         print(f"{name}: {what} since it was measured; the recording is archived in this state")
-    packed = "" if folder else f", packed into {format_amount(output.absolute().stat().st_size)}"
-    amount = format_amount(written.size_bytes)
-    print(f"{output}: {written.files} study files, {amount}, and {written.own_files} metadata files{packed}")
-    print(f"SHA-256 {'of SHA256SUMS ' * folder}{written.digest}; keep it elsewhere: it reveals any alteration")
+    amount, packed = (format_amount(size) for size in (written.size_bytes, output.absolute().stat().st_size))
+    counts = f"{written.files} study files, {amount}, and {written.own_files} metadata files"
+    print(f"{output}: {counts}, packed into {packed}")
+    print(f"SHA-256 {written.digest}; keep it elsewhere: it reveals any alteration")
 
 
 def _verify(options: argparse.Namespace) -> int:

