@@ -77,7 +77,7 @@ RESULTS_HEADER = np.dtype(
         ("wakeup_p99_ns", "<u8"),
         ("wakeup_max_ns", "<u8"),
         ("spin_ns", "<u8"),  # the engine does not sleep for less than this
-        ("plain_buffers", "<u8"),  # 1: the buffers could not be registered with io_uring
+        ("plain_buffers", "<u4"),  # 1: the buffers could not be registered with io_uring
         ("threads", "<u4"),  # that issue requests
         ("watching", "<u4"),  # threads that at the end watched for completions instead of sleeping
         ("polled", "<u4"),  # 1: the driver was polled for completions

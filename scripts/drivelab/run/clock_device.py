@@ -94,6 +94,7 @@ class ClockDevice(Device):
     @contextmanager
     def application(self, spec: Application, stand_in: Prepared | None) -> Iterator[Run]:
         """Replay the application's trace instead, because no program runs in simulated time."""
+        from drivelab.replay.native import EngineOptions
 
         assert stand_in is not None  # the plan has refused an application without one
 

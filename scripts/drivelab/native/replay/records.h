@@ -42,8 +42,7 @@ struct results_header {
     uint64_t issued, completed, failed, first_failed, end_ns, heartbeat_ns, most_in_flight;
     uint32_t state, signal;
     uint64_t wakeup_p50_ns, wakeup_p95_ns, wakeup_p99_ns, wakeup_max_ns, spin_ns;
-    uint64_t plain_buffers;
-    uint32_t threads, watching;
+    uint32_t plain_buffers, threads, watching;
     uint32_t polled, kernel_thread, nvme;
 };
 
