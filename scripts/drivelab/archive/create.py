@@ -79,7 +79,7 @@ def write_archive(
 
 
 @contextmanager
-def _whole_file(output: Path) -> Iterator[BinaryIO]:
+def _whole_file(output: Path) -> Iterator[io.BufferedRandom]:
     """Open a new file that gets the name `output` when it is complete and on disk; name it if the disk is full."""
     part = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:

@@ -52,7 +52,7 @@ class Writer:
         info.size, info.mtime, info.mode = size, mtime_s, 0o644
         hashed = _Hashed(source)
         try:
-            self._tar.addfile(info, hashed)  # type: ignore[arg-type]
+            self._tar.addfile(info, hashed)
         except OSError as error:
             if error.errno is None:  # tarfile's own, for a source that ends too early
                 raise DamagedError(name) from None
@@ -133,7 +133,7 @@ class Reader:
         try:
             with (
                 gzip.GzipFile(fileobj=self._file) as stream,  # type: ignore[call-overload]
-                tarfile.open(fileobj=stream, mode="r|", bufsize=_READ_BYTES, tarinfo=_Header) as tar,  # type: ignore[call-overload]
+                tarfile.open(fileobj=stream, mode="r|", bufsize=_READ_BYTES, tarinfo=_Header) as tar,
             ):
                 for info in tar:
                     _refuse_claims(info, tar.offset, self._most_bytes)
