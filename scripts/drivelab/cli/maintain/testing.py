@@ -81,7 +81,7 @@ TIERS: Mapping[str, Tier] = {
          Part("long-device", ("-m", "long and device and not single", "tests/drives")),
          Part("long-single", ("-m", "long and device and single", "tests/drives"))),
     ),
-    "browser": Tier("report in a browser (Chromium; four minutes)", _of("browser")),
+    "browser": Tier("report in a browser (Chromium; two minutes)", _of("browser")),
     "cluster": Tier("studies on a two-host Slurm on this machine (root; ten minutes)", _of("cluster")),
     "emulated": Tier("NVMe, SATA and SCSI drives of emulated machines (QEMU, root; 15 minutes)", _of("emulated")),
     "packages": Tier(
