@@ -33,7 +33,7 @@ def test_help_breaks_between_words(columns: str, monkeypatch: pytest.MonkeyPatch
     [
         ("comapre a b", "drivelab: error: 'comapre' is unknown; did you mean 'compare'?"),
         ("trace inof x", "drivelab trace: error: 'inof' is unknown; did you mean 'info'?"),
-        ("export --figures sgv -o x", "argument --figures: 'sgv' is unknown; did you mean 'svg'?"),
+        ("report --figures sgv", "argument --figures: 'sgv' is unknown; did you mean 'svg'?"),
         ("zzz", "'zzz' is unknown; choose one of "),
     ],
 )
