@@ -107,7 +107,8 @@ def _expected_s() -> float:
     """Return how long the default tier takes here now, from a second of work on all processors."""
 
     def pace(_: int) -> int:
-        return int(subprocess.run(python("-c", _SECOND_OF_WORK), capture_output=True, text=True, check=True).stdout)
+        with _start(*python("-c", _SECOND_OF_WORK), stdout=subprocess.PIPE, text=True) as process:
+            return int(process.communicate()[0])
 
     with ThreadPoolExecutor() as pool:
         return _WORK / sum(pool.map(pace, range(_WORKERS)))
