@@ -15,7 +15,7 @@ exec python -c 'import sys; from drivelab.cli.main import main; sys.exit(main())
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
     """Return the project after `./drivelab demo`, in simulated time; each page copies it."""
-    return made_once(tmp_path_factory, worker_id, "documented", _run_demo, Project)
+    return made_once(tmp_path_factory, worker_id, "documented", _run_demo)
 
 
 def _run_demo(project: Project) -> None:

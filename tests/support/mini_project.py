@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
 import pytest
 
@@ -224,12 +224,7 @@ class Project:
         return {str(p.relative_to(self.folder)): p.stat().st_mtime_ns for p in result}
 
 
-P = TypeVar("P", bound="Project")
-
-
-def made_once(
-    factory: pytest.TempPathFactory, worker_id: str, name: str, make: Callable[[P], object], kind: type[P]
-) -> P:
+def made_once(factory: pytest.TempPathFactory, worker_id: str, name: str, make: Callable[[Project], object]) -> Project:
     """Return a project that `make` completes once for all workers of this test run."""
     base = factory.getbasetemp() if worker_id == "master" else factory.getbasetemp().parent
     folder = base / name
@@ -238,6 +233,6 @@ def made_once(
         made = folder.with_suffix(".made")
         if not made.exists():
             shutil.rmtree(folder, ignore_errors=True)  # of a worker that failed
-            make(kind(folder))
+            make(Project(folder))
             made.touch()
-    return kind.at(folder)
+    return Project.at(folder)

@@ -11,7 +11,7 @@ from mini_project import Project, made_once
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
     """The finished study; tests that change it use `copy`."""
-    made = made_once(tmp_path_factory, worker_id, "finished", lambda project: project.with_png().run(), Project)
+    made = made_once(tmp_path_factory, worker_id, "finished", lambda project: project.with_png().run())
     return made.copied(tmp_path_factory.mktemp("finished") / "project")
 
 

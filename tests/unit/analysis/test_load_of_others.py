@@ -138,10 +138,10 @@ def test_recordings_share_the_effect_of_one() -> None:
 @pytest.mark.parametrize("drives", ["b", "ab"])
 @pytest.mark.parametrize("effect", [(1.0, 1.0), (-1.0, 1.0)], ids=["slower", "either way"])
 def test_load_makes_no_false_calls(drives: str, effect: tuple[float, float]) -> None:
-    """Of 100 studies of equal drives, half of the values disturbed, a few may be called different."""
+    """Of 50 studies of equal drives, half of the values disturbed, a few may be called different."""
     random = np.random.default_rng(1)
     false = 0
-    for _ in range(100):
+    for _ in range(50):
         values = []
         for drive in "ab":
             for cell in range(4):
@@ -153,4 +153,4 @@ def test_load_makes_no_false_calls(drives: str, effect: tuple[float, float]) -> 
                 values.append(value(drive, np.exp(logs).tolist(), size or None, cell_label=str(cell)))
         verdicts = deltas_table(table("summary", values), "a")["verdict"]
         false += bool(verdicts.isin([*BETTER, *WORSE]).any())
-    assert false <= 5
+    assert false <= 4
