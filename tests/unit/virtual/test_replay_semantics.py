@@ -101,10 +101,3 @@ def test_requests_behind_a_blocked_one_count_as_waiting() -> None:
     assert violations(plan, valid, RULES) == []
     valid[3]["waited"] = 0
     assert len(violations(plan, valid, RULES)) == 1
-
-
-def test_a_schedule_that_repeats() -> None:
-    plan = schedule({"depth": 1}, {"depth": 1})
-    valid = results((0, 5, 0, 1), (5, 9, 1, 1), (9, 12, 1, 1))
-    assert violations(plan, valid, RULES) == []
-    assert violations(plan, results((0, 5, 0, 1), (5, 9, 1, 1), (8, 12, 1, 2)), RULES) != []
