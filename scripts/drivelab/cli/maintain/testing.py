@@ -64,17 +64,17 @@ def _of(folder: str, *arguments: str) -> tuple[Part, ...]:
 
 TIERS: Mapping[str, Tier] = {
     "default": Tier(
-        "all but those in real time (ten minutes on two cores); further arguments go to pytest",
+        "all but those in real time (25 minutes on two cores); further arguments go to pytest",
         (Part("default", ("-n", str(_WORKERS), *_STEALING, "-m", "not device and not long"), nice=5),),
     ),
     # One after another: in each part only one test uses the machine's loop devices, or what there is once.
     "device": Tier(
-        "block devices, mounts and the kernel's tracer of this machine (root; ten minutes)",
+        "block devices, mounts and the kernel's tracer of this machine (root; seven minutes)",
         (Part("device", ("-m", "device and not single and not long", "tests/drives")),
          Part("device-single", ("-m", "device and single and not long", "tests/drives"))),
     ),
     "long": Tier(
-        "long studies, repeated kills, drive faults, all commands of the docs (twelve minutes)",
+        "long studies, repeated kills, drive faults, all commands of the docs (25 minutes)",
         # One worker more: three of its tests run studies in real time.
         (Part("long", ("-n", str(_WORKERS + 1), *_STEALING, "-m", "long and not device"), nice=5),
          Part("long-device", ("-m", "long and device and not single", "tests/drives")),
