@@ -63,7 +63,7 @@ traces:
 measurements:
   - protocol: pts-iops
     scale: demo
-    set: {loop: {runtime: 100ms, cells: {read_share: [0], block_size: [4KiB]}}}
+    set: {loop: {runtime: 100ms}}
   - {protocol: trace-replay, scale: demo, trace: sqlite}
 """
 """A loop and a replay, with figures and a report."""
