@@ -6,11 +6,11 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
+from golden_study import entry
 
 from drivelab.analysis.values.summary import summary_table
 from drivelab.campaign.planning import Campaign, Planned
@@ -28,17 +28,6 @@ ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.stem for path in (ROOT / "config/protocols").glob("*.yaml"))
 
 
-def entry(name: str) -> dict[str, Any]:
-    """Return a measurement of the study, with the trace or application that its protocol needs."""
-    body = yaml.safe_load((ROOT / f"config/protocols/{name}.yaml").read_text())
-    text = str(body["measure"])
-    takes_one = any(part in text for part in ("'replay'", "'streams'", "'arrivals': 'trace'"))
-    needs: dict[str, Any] = {"trace": "sqlite"} if takes_one else {}
-    if "'application'" in text:
-        needs["application"] = "sqlite-inserts"
-    return {"protocol": name, "scale": "demo", **needs}
-
-
 HISTORY = {
     "protocol": "pts-iops-v1", "name": "history", "scale": "demo",
     "set": {"loop": {"cells": {"read_share": [0], "block_size": ["4KiB"]}, "until": {"rounds": 12}}},
@@ -54,7 +43,8 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
         shutil.copytree(ROOT / name, folder / name)
     study = {
         "name": "library", "results": "results", "clock": "virtual", "drives": ["op7-512e"],
-        "traces": {"sqlite": {"shipped": "sqlite-inserts"}}, "measurements": [*map(entry, NAMES), HISTORY],
+        "traces": {"sqlite": {"shipped": "sqlite-inserts"}},
+        "measurements": [*(entry(folder, name) | {"scale": "demo"} for name in NAMES), HISTORY],
     }  # fmt: skip
     before = Path.cwd()
     os.chdir(folder)

@@ -41,7 +41,7 @@ def tier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tier:
 
     def make(text: str) -> testing.Tier:
         (tmp_path / "test_it.py").write_text(text)
-        made = testing.Tier("", (testing.Part("made", ("test_it.py",)),))
+        made = testing.Tier("", (testing.Part("made", ("-n", "1", *testing._STEALING, "test_it.py")),))
         monkeypatch.setattr(testing, "TIERS", {"default": testing.TIERS["default"], "made": made})
         return made
 
@@ -60,7 +60,7 @@ def table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_a_test_that_passes_alone_is_unstable(tier: Tier, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert testing._tier(tier(FLAKY), ()) == 1
-    assert testing._again(()) == 0
+    assert testing._again(["made"]) == 0
     assert table(tmp_path, capsys)[:2] == [
         "made 1 0 1", "unstable: test_it::test_moment: AssertionError: another moment",
     ]  # fmt: skip
@@ -68,21 +68,47 @@ def test_a_test_that_passes_alone_is_unstable(tier: Tier, tmp_path: Path, capsys
 
 def test_a_test_that_fails_twice_has_failed(tier: Tier, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert testing._tier(tier(BROKEN.format(count=2)), ()) == 1
-    assert testing._again(()) == 1
+    assert testing._again(["made"]) == 1
     assert table(tmp_path, capsys)[0] == "made 0 2 0"
 
 
 def test_many_failures_are_no_accident(tier: Tier, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert testing._tier(tier(BROKEN.format(count=11)), ()) == 1
-    assert testing._again(()) == 1
+    assert testing._again(["made"]) == 1
     assert not (tmp_path / ".pytest_cache/made.again.xml").exists()
     assert table(tmp_path, capsys)[0] == "made 0 11 0"
 
 
 def test_what_passed_does_not_run_again(tier: Tier, tmp_path: Path) -> None:
     assert testing._tier(tier("def test_sound(): pass"), ()) == 0
-    assert testing._again(()) == 0
+    with pytest.raises(UserError, match="no test of tier 'made' has failed"):
+        testing._again(["made"])
     assert not (tmp_path / ".pytest_cache/made.again.xml").exists()
+
+
+def test_an_earlier_repetition_is_forgotten(tier: Tier, tmp_path: Path) -> None:
+    made = tier(FLAKY)
+    testing._tier(made, ())
+    testing._again(["made"])
+    (tmp_path / "been").unlink()
+    testing._tier(made, ())
+    assert not (tmp_path / ".pytest_cache/made.again.xml").exists()
+
+
+def test_a_part_that_is_killed_fails_its_tier(tier: Tier, tmp_path: Path) -> None:
+    """It leaves no failed test, so it does not run again."""
+    passing = tier("def test_sound(): pass").parts[0]
+    (tmp_path / "test_killed.py").write_text("import os\ndef test_killed(): os.kill(os.getpid(), 9)\n")
+    (tmp_path / "test_failed.py").write_text("def test_failed(): assert False\n")
+    killed, failed = (testing.Part(name, (f"test_{name}.py",)) for name in ("killed", "failed"))
+    assert testing._tier(testing.Tier("", (passing, killed)), ()) == -9
+    assert testing._tier(testing.Tier("", (failed, killed)), ()) == -9
+
+
+@pytest.mark.parametrize("names", [[], ["default"], ["deep"], ["again"]])
+def test_only_tests_in_real_time_run_again(names: list[str]) -> None:
+    with pytest.raises(UserError, match="name tiers in real time: device, long, browser"):
+        testing._again(names)
 
 
 def test_an_unknown_tier_is_refused() -> None:

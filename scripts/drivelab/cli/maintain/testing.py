@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[4]
 NO_TESTS_COLLECTED = 5
 """pytest's exit status"""
 KEPT = ROOT / ".pytest_cache"
-"""Of each part: its results, PART.xml (JUnit), and pytest's cache, which knows the failed tests."""
+"""Has the results of each part, PART.xml (JUnit), and its cache of pytest, which knows the failed tests."""
 _PYTEST = python("-m", "pytest")
 _WORKERS = os.cpu_count() or 1
 _STEALING = ("--dist", "worksteal")  # keeps the tests of a file together, so that few workers make its fixtures
@@ -36,7 +36,7 @@ print(done)
 _WORK = 4.5e10
 """Work of the default tier, in the unit of _SECOND_OF_WORK."""
 _ACCIDENTS = 10
-"""More failures in one part are no accident, so they do not run again."""
+"""Most failures of a part that the moment may explain; more do not run again."""
 LEFT_OUT = "Not run: tests in real time (./drivelab test device, long, browser, cluster, emulated)."
 
 
@@ -87,7 +87,7 @@ TIERS: Mapping[str, Tier] = {
         "the wheel with the newest and the oldest packages of its bounds, without the lock (network; three minutes)",
         _of("packages", "-n", "2", "-rP"),
     ),
-    "again": Tier("the tests in real time that failed last, each alone, with nothing beside it", ()),
+    "again": Tier("tests of a tier in real time that failed last, with nothing beside them: test again long", ()),
     "fresh": Tier("set-up, demo and tests in minimal Debian systems (root; takes half an hour)", ()),
 }  # fmt: skip
 
@@ -124,29 +124,50 @@ def _tier(tier: Tier, arguments: Sequence[str]) -> int:
         for part, output in zip(tier.parts[1:], outputs, strict=True):
             output.seek(0)
             print(f"\nTests '{part.name}':\n", output.read(), sep="")
-    return max((status for status in statuses if status != NO_TESTS_COLLECTED), default=NO_TESTS_COLLECTED)
+    return _joined(statuses)
+
+
+def _joined(statuses: Sequence[int]) -> int:
+    """Return one status of several: that of a pytest which did not end by itself, before that of failed tests (1)."""
+    failures = [status for status in statuses if status not in (0, NO_TESTS_COLLECTED)]
+    return min(failures, key=lambda status: status == 1) if failures else min(statuses)
 
 
 def _start_part(part: Part, arguments: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+    (KEPT / f"{part.name}.again.xml").unlink(missing_ok=True)
     kept = ("-o", f"cache_dir={KEPT / part.name}", "--cache-clear", "--junitxml", str(KEPT / f"{part.name}.xml"))
     return _start("nice", "-n", str(part.nice), *_PYTEST, *part.arguments, *kept, *arguments, **options)
 
 
-def _again(arguments: Sequence[str]) -> int:
-    """Run what failed last in each tier in real time once more, one after another."""
-    statuses = [0]
-    for part in (part for name, tier in TIERS.items() if name != "default" for part in tier.parts):
-        record = KEPT / part.name / "v/cache/lastfailed"
-        failed = json.loads(record.read_text()) if record.exists() else {}
-        if len(failed) > _ACCIDENTS:
-            print(f"\nTests '{part.name}': {len(failed)} failed, which is no accident: not again", flush=True)
-            statuses.append(1)
-        elif failed:
-            print(f"\nTests '{part.name}' again:", flush=True)
-            kept = ("-o", f"cache_dir={KEPT / part.name}", "--junitxml", str(KEPT / f"{part.name}.again.xml"))
-            once_more = ("--last-failed", "--last-failed-no-failures", "none", *kept)
-            statuses.append(_run(*_PYTEST, *part.arguments, "-n", "0", *once_more, *arguments))
-    return max(status for status in statuses if status != NO_TESTS_COLLECTED)
+def _again(names: Sequence[str]) -> int:
+    """Run what failed last in these tiers once more, one after another; in each of them, something must have failed."""
+    in_real_time = [name for name, tier in TIERS.items() if tier.parts and name != "default"]
+    if not names or not set(names) <= set(in_real_time):
+        raise UserError(f"test again: name tiers in real time: {', '.join(in_real_time)}")
+    return _joined([_tier_again(name) for name in names])
+
+
+def _tier_again(name: str) -> int:
+    failed = {part: _last_failed(part) for part in TIERS[name].parts}
+    if not any(failed.values()):
+        raise UserError(f"test: no test of tier '{name}' has failed; run ./drivelab test {name}")
+    return _joined([_part_again(part, len(tests)) for part, tests in failed.items() if tests])
+
+
+def _last_failed(part: Part) -> Mapping[str, bool]:
+    record = KEPT / part.name / "v/cache/lastfailed"
+    failed: Mapping[str, bool] = json.loads(record.read_text()) if record.exists() else {}
+    return failed
+
+
+def _part_again(part: Part, count: int) -> int:
+    if count > _ACCIDENTS:
+        print(f"\nTests '{part.name}': {count} failed. So many do not run again.", flush=True)
+        return 1
+    print(f"\nTests '{part.name}' again:", flush=True)
+    kept = ("-o", f"cache_dir={KEPT / part.name}", "--junitxml", str(KEPT / f"{part.name}.again.xml"))
+    once_more = ("--last-failed", "--last-failed-no-failures", "none", *kept)
+    return _run(*_PYTEST, *part.arguments, "-n", "0", *once_more)
 
 
 def _is_path(argument: str) -> bool:
