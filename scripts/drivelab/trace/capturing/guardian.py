@@ -19,7 +19,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.private import run_directory
 from drivelab.core.programs import python
 from drivelab.trace.capturing import blktrace, mounts, tracer
-from drivelab.trace.capturing.capture_report import MARK, marked, started
+from drivelab.trace.capturing.capture_report import MARK, alive, marked, started
 
 ATTEMPTS = 100
 PAUSE_S = 0.1
@@ -80,6 +80,9 @@ def main() -> None:
         for pid in pids:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        time.sleep(PAUSE_S)
+    parent, start = sys.argv[1].split(".")
+    while alive(int(parent), start):  # a process closes its files before it ends; its journals count from then on
         time.sleep(PAUSE_S)
     recover()
 

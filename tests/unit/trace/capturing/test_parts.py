@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import resource
@@ -16,7 +17,7 @@ from captures import background
 from faults import wait_until
 
 from drivelab.plan.places import ROOT
-from drivelab.trace.capturing import command, disk, mounts
+from drivelab.trace.capturing import command, disk, guardian, mounts
 from drivelab.trace.capturing.capture_report import MARK, alive, marked, started
 from drivelab.trace.capturing.disk import Disk
 
@@ -163,3 +164,16 @@ print(*sorted({"numpy", "pyarrow", "pandas"} & set(sys.modules)))
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.strip() == ""
+
+
+def test_the_guardian_cleans_up_only_after_the_parents_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A killed process closes its files, which wakes the guardian, a moment before its journals count as left."""
+    states = [True, True, False]
+    monkeypatch.setattr(sys, "argv", ["guardian", "1.5"])
+    monkeypatch.setattr(sys, "stdin", io.StringIO(""))
+    monkeypatch.setattr(guardian.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(guardian.time, "sleep", lambda _: None)
+    monkeypatch.setattr(guardian, "alive", lambda pid, start: (pid, start) == (1, "5") and states.pop(0))
+    monkeypatch.setattr(guardian, "recover", lambda: states.append("recovered"))
+    guardian.main()
+    assert states == ["recovered"]
