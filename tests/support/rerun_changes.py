@@ -180,11 +180,6 @@ def same_manifest_touched(project: Project) -> None:
     os.utime(_one_recording(project) / "recording.json")
 
 
-def one_block_size(project: Project) -> None:
-    """Change the block size of one protocol, for both drives."""
-    project.edit("config/mini.yaml", "block_size: [4KiB]", "block_size: [8KiB, 4KiB]")
-
-
 def one_block_size_of_op7(project: Project) -> None:
     path = project.folder / "config/mini.yaml"
     head, entry, rest = path.read_text().partition("  - protocol: pts-iops\n")
@@ -192,13 +187,6 @@ def one_block_size_of_op7(project: Project) -> None:
     other = settings.replace("&short", "").replace("block_size: [4KiB]", "block_size: [8KiB, 4KiB]")
     entries = f"{entry}    drives: [op28]\n{settings}{entry}    drives: [op7]\n{other}"
     path.write_text(head + entries + following + rest)
-
-
-def renamed_protocol(project: Project) -> None:
-    old = project.folder / "config/protocols/pts-iops.yaml"
-    new = old.with_name("own-iops.yaml")
-    new.write_text(old.read_text().replace("name: pts-iops", "name: own-iops"))
-    mini("protocol: pts-iops", "protocol: own-iops")(project)
 
 
 def reordered(project: Project) -> None:
@@ -237,6 +225,5 @@ def updated(firmware: str) -> Change:
 
 FIRMWARE_A, FIRMWARE_B = "VFTL0001", "VFTL0002"
 PINNED = column("firmware", FIRMWARE_A)
-UPDATED = both(updated(FIRMWARE_B), sheet(FIRMWARE_A, FIRMWARE_B))
 REPLAY_ENTRY = "  - protocol: trace-replay\n    scale: demo\n    trace: sqlite\n"
 PROTOCOL = "config/protocols/pts-iops.yaml"
