@@ -6,28 +6,25 @@ import ast
 import inspect
 import io
 import tokenize
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from types import ModuleType
-
-
-def cell(text: str) -> str:
-    """Return text escaped for a table cell."""
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def code(text: object) -> str:
     return f"`{text}`"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table without its empty columns."""
-    body = [[cell(text) for text in row] for row in rows]
-    kept = [i for i in range(len(head)) if i == 0 or any(row[i] for row in body)]
-    lines = [[head[i] for i in kept], ["---"] * len(kept), *([row[i] for i in kept] for row in body)]
-    return (
-        "\n".join("| " + " | ".join(line) + " |" for line in lines).replace("| --- ", "|---").replace("--- |", "---|")
-    )
+def bullet(names: Iterable[str], about: str, notes: Iterable[str] = ()) -> str:
+    """Return a line of a list: names, remarks in parentheses, meaning."""
+    remarks = "; ".join(note for note in notes if note)
+    head = ", ".join(names) + (f" ({remarks})" if remarks else "")
+    return f"* {head}" + (f": {' '.join(about.split())}" if about else "")
+
+
+def link(heading: str) -> str:
+    """Return a link to a section of the same page."""
+    return f"[{heading}](#{anchor(heading)})"
 
 
 def anchor(heading: str) -> str:
