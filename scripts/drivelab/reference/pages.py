@@ -163,9 +163,8 @@ def pages() -> dict[str, str]:
 
 
 def _commands() -> str:
-    return (
-        "# Commands\n\n`drivelab` without arguments lists the commands, `drivelab COMMAND --help` explains one.\n\n"
-        + sections(parser())
+    return "# Commands\n\n`drivelab` without arguments lists the commands, `--help` explains one.\n\n" + sections(
+        parser()
     )
 
 
