@@ -5,6 +5,7 @@ A meaning that another section gives is not repeated: the section links to the o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,7 +38,11 @@ class _Key:
 
     @property
     def line(self) -> str:
-        return bullet([self.name], self.meaning, ["" if self.value == "text" else self.value, self.default])
+        bounds = re.search(r"(\d+)\.\.(\d+)", self.value)
+        meaning = self.meaning.removeprefix("true: ") if self.value == "`true`" else self.meaning
+        if bounds:
+            meaning = meaning.replace(f", {bounds[1]} to {bounds[2]}", "")
+        return bullet([self.name], meaning, ["" if self.value == "text" else self.value, self.default])
 
 
 def sections(name: str) -> str:

@@ -25,7 +25,7 @@ def sections(parser: argparse.ArgumentParser) -> str:
     shared = {argument: bullet(*argument) for argument, count in counts.items() if count >= _SHARED}
     parts = [parser.epilog] if parser.epilog else []
     if shared:
-        parts += ["## shared arguments", "\n".join(shared.values())]
+        parts += ["## shared", "\n".join(shared.values())]
     for name, command, about, arguments, is_group in commands:
         if not is_group:
             parts.append(f"## {name}\n\n{_section(command, about, arguments, shared)}")
@@ -44,7 +44,7 @@ def _section(
     own = [(argument, _argument(argument)) for argument in arguments]
     lines = [bullet(*text, ["required"] if _is_required(action) else []) for action, text in own if text not in shared]
     if also := [text[0][-1] for _, text in own if text in shared]:
-        lines.append(f"* {link('shared arguments')}: {', '.join(also)}")
+        lines.append(f"* {link('shared')}: {', '.join(also)}")
     if lines:
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
