@@ -35,12 +35,11 @@ def sections(parser: argparse.ArgumentParser) -> str:
 def _section(
     parser: argparse.ArgumentParser, about: str, arguments: list[argparse.Action], shared: Container[_Argument]
 ) -> str:
-    parts = [f"{about[:1].upper()}{about[1:]}."]
     description = (parser.description or "").strip()
-    if description and not description.rstrip(".").lower().startswith(about.lower()):
-        parts[0] += f" {description}"
-    elif parser.usage:
-        parts += [f"```text\n{parser.usage}\n{description.partition(chr(10))[2]}\n```"]
+    is_list = "\n" in description
+    parts = [description if description and not is_list else f"{about[:1].upper()}{about[1:]}."]
+    if is_list:
+        parts.append(f"```text\n{parser.usage}\n{description.partition(chr(10))[2]}\n```")
     own = [(argument, _argument(argument)) for argument in arguments]
     lines = [bullet(*text, ["required"] if _is_required(action) else []) for action, text in own if text not in shared]
     if also := [text[0][-1] for _, text in own if text in shared]:
