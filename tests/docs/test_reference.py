@@ -44,13 +44,9 @@ def test_every_key_of_a_schema_is_on_its_page(name: str) -> None:
 
 def _keys(node: Any) -> Iterator[str]:
     if isinstance(node, dict):
-        if isinstance(node.get("properties"), dict):
-            yield from node["properties"]
-        for value in node.values():
-            yield from _keys(value)
-    elif isinstance(node, list):
-        for value in node:
-            yield from _keys(value)
+        yield from node["properties"] if isinstance(node.get("properties"), dict) else ()
+    for value in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _keys(value)
 
 
 def test_every_option_of_every_command_is_on_its_page() -> None:

@@ -49,7 +49,7 @@ def sections(name: str) -> str:
     """Return headings and keys of a schema, top-level keys first."""
     schema = load_schema(name)
     reader = _Reader(schema.get("$defs", {}))
-    parts = [reader.list(schema, "")]
+    parts = [reader.lines(schema, "")]
     done: set[str] = set()
     waiting = list(reader.inner(schema, ""))
     while waiting:
@@ -57,13 +57,12 @@ def sections(name: str) -> str:
         if heading in done:
             continue
         done.add(heading)
-        about = node.get("description", "")
-        known = about in reader.meanings
-        parts.append(
-            f"## {heading}\n\n"
-            + (f"{about[:1].upper()}{about[1:]}.\n\n" if about and not known else "")
-            + reader.list(node, heading)
-        )
+        about = "" if node.get("description") in reader.meanings else node.get("description", "")
+        parts += [
+            f"## {heading}",
+            *([f"{about[:1].upper()}{about[1:]}."] if about else []),
+            reader.lines(node, heading),
+        ]
         waiting[:0] = list(reader.inner(node, heading))
     return "\n\n".join(parts)
 
@@ -80,9 +79,18 @@ class _Reader:
             return node
         return {**self.resolved(self.definitions[node["$ref"].rpartition("/")[2]]), **node}
 
-    def list(self, node: Node, above: str) -> str:
+    def lines(self, node: Node, above: str) -> str:
         """Return a line for each key, or for several keys that differ in their names only."""
-        keys = list(self.keys(node, above))
+        required = node.get("required", [])
+        keys = [
+            _Key(
+                code(key),
+                self.linked(key, value, above),
+                _default(value) or "required" * (key in required),
+                self.meaning(value),
+            )
+            for key, value in node.get("properties", {}).items()
+        ]
         groups: dict[tuple[str, str, str], list[str]] = {}
         for key in keys:
             if heading := self._section.get(key.same):
@@ -102,13 +110,6 @@ class _Reader:
                 merged.setdefault(replace(key, name="") if key.meaning else key, []).append(key.name)
         lines += [replace(key, name=", ".join(names)).line for key, names in merged.items()]
         return "\n".join(lines)
-
-    def keys(self, node: Node, above: str) -> Iterator[_Key]:
-        """Yield the keys of an object."""
-        required = node.get("required", [])
-        for key, value in node.get("properties", {}).items():
-            default = _default(value) or ("required" if key in required else "")
-            yield _Key(code(key), self.linked(key, value, above), default, self.meaning(value))
 
     def meaning(self, node: Node) -> str:
         whole = self.resolved(node)
@@ -141,8 +142,8 @@ class _Reader:
             entry = whole.get("additionalProperties")
             return f"a mapping of names to {self.value(entry)}" if isinstance(entry, dict) else "a mapping"
         if isinstance(kind, list):
-            return " or ".join(map(_kind, kind))
-        return _kind(kind) + _bounds(whole)
+            return " or ".join(str(_KINDS.get(name, name)) for name in kind)
+        return str(_KINDS.get(kind, kind)) + _bounds(whole)
 
     def heading(self, node: Node) -> str:
         """Return an object's section heading; only objects that the schema names have one."""
@@ -187,14 +188,9 @@ def _word(value: object) -> str:
     return f'"{value}"' if value in ("on", "off", "yes", "no") else str(value)
 
 
-def _kind(kind: str) -> str:
-    return _KINDS.get(kind, kind)
-
-
 def _bounds(node: Node) -> str:
     low, high, above = node.get("minimum"), node.get("maximum"), node.get("exclusiveMinimum")
     if low is not None and high is not None:
         return f" {low}..{high}"
-    parts = [f"above {above}"] if above is not None else [f"from {low}"] if low is not None else []
-    parts += [f"to {high}"] if high is not None else []
-    return (" " + " ".join(parts)) if parts else ""
+    words = {"above": above, "from": low, "to": high}
+    return "".join(f" {word} {bound}" for word, bound in words.items() if bound is not None)

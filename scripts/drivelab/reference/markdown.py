@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import io
-import tokenize
+import re
 from collections.abc import Iterable
-from itertools import pairwise
 from types import ModuleType
 
 
@@ -33,25 +30,13 @@ def anchor(heading: str) -> str:
     return "".join(kept)
 
 
-def comments(module: ModuleType) -> dict[int, tuple[str, bool]]:
-    """Return comments by line: the text, and whether the line has only the comment."""
-    source = inspect.getsource(module)
-    texts = {}
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            texts[token.start[0]] = (token.string.lstrip("# "), not token.line[: token.start[1]].strip())
-    return texts
+def comments(module: ModuleType) -> dict[int, str]:
+    """Return the comments of a module by line."""
+    lines = enumerate(inspect.getsource(module).splitlines(), 1)
+    return {number: found[1] for number, line in lines if (found := re.search(r"(?:^|  )# (.*)", line))}
 
 
 def docstrings(module: ModuleType) -> dict[str, str]:
     """Return the docstring of each module constant."""
-    texts = {}
-    for node, after in pairwise(ast.parse(inspect.getsource(module)).body):
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-            and isinstance(after.value.value, str)
-        ):
-            texts.update({target.id: after.value.value for target in node.targets if isinstance(target, ast.Name)})
-    return texts
+    found = re.finditer(r'^(\w+) = (?:(?!^\w).)*?\n"""(.*?)"""$', inspect.getsource(module), re.M | re.S)
+    return {match[1]: match[2] for match in found}
