@@ -53,7 +53,7 @@ from drivelab.virtual.model import DriveModel
 PAGES = [page for page in pages() if blocks(page)]
 LANGUAGES = {"sh", "yaml", "tsv", "csv", "sql", "python", "json", "text"}
 HANGS_S = 1800
-TABLES_ONLY = ("docs/cluster.md", "docs/how-to/datasheet.md", "docs/how-to/firmware.md")
+TABLES_ONLY = ("docs/cluster.md", "docs/how-to/firmware.md")
 """Pages that run studies, and show neither figures nor reports of them."""
 
 

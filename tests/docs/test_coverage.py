@@ -24,7 +24,7 @@ def rows() -> Iterator[dict[str, str]]:
         if not line.startswith("|"):
             head = []
             continue
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        cells = [cell.strip() for cell in line[1:-1].split("|")]
         if not head:
             head = cells
         elif not set(line) <= set("|-"):

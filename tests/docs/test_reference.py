@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from doc_pages import ROOT
 
+from drivelab.cli.introspection import arguments_of, subcommands
+from drivelab.cli.main import parser
+from drivelab.plan.schema import load_schema
 from drivelab.reference.pages import HEADER, pages
 from drivelab.tables import columns, replay_schemas, result_schemas, schemas
 
@@ -23,17 +28,41 @@ def test_no_obsolete_page_remains() -> None:
     assert generated == set(pages())
 
 
-def test_every_key_of_a_study_has_a_meaning() -> None:
-    rows = [line for line in pages()["study.md"].splitlines() if line.startswith("| `")]
-    assert rows
-    assert [row for row in rows if row.rstrip(" |").endswith("`") and row.count("|") > 3] == []
+@pytest.mark.parametrize("name", ["study.md", "commands.md"])
+def test_every_key_and_argument_has_a_meaning_or_a_section(name: str) -> None:
+    lines = [line for line in pages()[name].splitlines() if line.startswith("* `")]
+    assert lines
+    assert [line for line in lines if not re.search(r"(\)|`): \S|\(\[|required\)$", line)] == []
 
 
-def test_every_argument_of_a_command_has_a_meaning() -> None:
-    arguments = [line for line in pages()["commands.md"].splitlines() if line.startswith("| `")]
-    assert arguments
-    assert [line for line in arguments if line.rstrip(" |").endswith("`") and line.endswith("|  |")] == []
-    assert "| argument |\n" not in pages()["commands.md"]  # a table without meanings
+@pytest.mark.parametrize("name", ["study", "protocol"])
+def test_every_key_of_a_schema_is_on_its_page(name: str) -> None:
+    keys, page = set(_keys(load_schema(name))), pages()[f"{name}.md"]
+    assert keys
+    assert {key for key in keys if f"`{key}`" not in page} == set()
+
+
+def _keys(node: Any) -> Iterator[str]:
+    if isinstance(node, dict):
+        yield from node["properties"] if isinstance(node.get("properties"), dict) else ()
+    for value in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _keys(value)
+
+
+def test_every_option_of_every_command_is_on_its_page() -> None:
+    page = pages()["commands.md"]
+    for name, command, _about in subcommands(parser()):
+        arguments, is_group = arguments_of(command)
+        section = "" if is_group else page.partition(f"## {name}\n")[2].partition("\n## ")[0]
+        for argument in arguments:
+            for option in argument.option_strings:
+                assert option in section or option == "-o", f"{name} {option}"
+
+
+def test_every_column_is_on_its_page() -> None:
+    names = {name for schema in schemas.SCHEMAS.values() for name in schema.names}
+    page = pages()["tables.md"]
+    assert {name for name in names if f"`{name}`" not in page} == set()
 
 
 def test_no_table_has_the_name_of_its_constant() -> None:

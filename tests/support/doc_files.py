@@ -51,10 +51,6 @@ def _capture(folder: Path) -> None:
     write_capture(folder / "raw", events)
 
 
-def _other_results(folder: Path) -> None:
-    shutil.copytree(folder / "results/tables", folder / "results/first/tables")
-
-
 def _demo_as_study(folder: Path) -> None:
     shutil.copy(folder / "config/demo.yaml", folder / "config/study.yaml")
 
@@ -62,12 +58,8 @@ def _demo_as_study(folder: Path) -> None:
 _OF = {
     "README.md": (_tkperf, _msr, _capture),
     "docs/traces.md": (_capture,),
-    "docs/traces_capture.md": (_capture,),
     "docs/archive.md": (_demo_as_study,),
     "docs/cluster.md": (_demo_as_study,),
-    "docs/exploring.md": (_other_results,),
     "docs/importing.md": (_tkperf, _fio, _printed),
-    "docs/how-to/import.md": (_tkperf,),
-    "docs/how-to/trace.md": (_capture, _msr),
     "docs/trace_formats.md": (_alibaba, _msr),
 }

@@ -1,25 +1,55 @@
-"""Write tables of the keys in a JSON schema of workflow/schemas."""
+"""List the keys in a JSON schema of workflow/schemas.
+
+A meaning that another section gives is not repeated: the section links to the other.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from drivelab.plan.schema import load_schema
-from drivelab.reference.markdown import anchor, code, table
+from drivelab.reference.markdown import bullet, code, link
 
-_HEAD = ("key", "value", "default", "meaning")
 _KINDS = {
     "string": "text", "integer": "whole number", "boolean": "yes or no", "object": "a mapping", "array": "a list"
 }  # fmt: skip
+_LISTS = ", or a list of them"
+_FEW = 3
+"""Fewer keys than that are repeated, instead of a link to the section that has them."""
 Node = dict[str, Any]
 
 
+@dataclass(frozen=True)
+class _Key:
+    """A key with its permitted values, default and meaning."""
+
+    name: str
+    value: str
+    default: str
+    meaning: str
+
+    @property
+    def same(self) -> tuple[str, str, str]:
+        """Return what the key shares with the same key of another section: a default and lists may differ."""
+        return self.name, self.value.removesuffix(_LISTS), self.meaning
+
+    @property
+    def line(self) -> str:
+        bounds = re.search(r"(\d+)\.\.(\d+)", self.value)
+        meaning = self.meaning.removeprefix("true: ") if self.value == "`true`" else self.meaning
+        if bounds:
+            meaning = meaning.replace(f", {bounds[1]} to {bounds[2]}", "")
+        return bullet([self.name], meaning, ["" if self.value == "text" else self.value, self.default])
+
+
 def sections(name: str) -> str:
-    """Return headings and tables of a schema, top-level keys first."""
+    """Return headings and keys of a schema, top-level keys first."""
     schema = load_schema(name)
     reader = _Reader(schema.get("$defs", {}))
-    parts = [reader.table(schema, "")]
+    parts = [reader.lines(schema, "")]
     done: set[str] = set()
     waiting = list(reader.inner(schema, ""))
     while waiting:
@@ -27,12 +57,12 @@ def sections(name: str) -> str:
         if heading in done:
             continue
         done.add(heading)
-        about = node.get("description", "")
-        parts.append(
-            f"## {heading}\n\n"
-            + (f"{about[:1].upper()}{about[1:]}.\n\n" if about else "")
-            + reader.table(node, heading)
-        )
+        about = "" if node.get("description") in reader.meanings else node.get("description", "")
+        parts += [
+            f"## {heading}",
+            *([f"{about[:1].upper()}{about[1:]}."] if about else []),
+            reader.lines(node, heading),
+        ]
         waiting[:0] = list(reader.inner(node, heading))
     return "\n\n".join(parts)
 
@@ -40,6 +70,8 @@ def sections(name: str) -> str:
 class _Reader:
     def __init__(self, definitions: dict[str, Node]) -> None:
         self.definitions = definitions
+        self.meanings: set[str] = set()
+        self._section: dict[tuple[str, str, str], str] = {}
 
     def resolved(self, node: Node) -> Node:
         """Return a node with its `$ref` resolved. Keys beside the reference take precedence."""
@@ -47,13 +79,37 @@ class _Reader:
             return node
         return {**self.resolved(self.definitions[node["$ref"].rpartition("/")[2]]), **node}
 
-    def table(self, node: Node, above: str) -> str:
+    def lines(self, node: Node, above: str) -> str:
+        """Return a line for each key, or for several keys that differ in their names only."""
         required = node.get("required", [])
-        rows = []
-        for key, value in node.get("properties", {}).items():
-            default = _default(value) or ("required" if key in required else "")
-            rows.append((code(key), self.linked(key, value, above), default, self.meaning(value)))
-        return table(_HEAD, rows)
+        keys = [
+            _Key(
+                code(key),
+                self.linked(key, value, above),
+                _default(value) or "required" * (key in required),
+                self.meaning(value),
+            )
+            for key, value in node.get("properties", {}).items()
+        ]
+        groups: dict[tuple[str, str, str], list[str]] = {}
+        for key in keys:
+            if heading := self._section.get(key.same):
+                lists = " or lists of them" if key.value.endswith(_LISTS) else ""
+                groups.setdefault((heading, lists, key.default), []).append(key.name)
+        elsewhere = {group: names for group, names in groups.items() if len(names) >= _FEW}
+        lines = [
+            bullet([*names[:-1], names[-1] + lists], f"as in {link(heading)}", [default])
+            for (heading, lists, default), names in elsewhere.items()
+        ]
+        linked = {name for names in elsewhere.values() for name in names}
+        merged: dict[_Key, list[str]] = {}
+        for key in keys:
+            self._section.setdefault(key.same, above)
+            self.meanings.add(key.meaning)
+            if key.name not in linked:
+                merged.setdefault(replace(key, name="") if key.meaning else key, []).append(key.name)
+        lines += [replace(key, name=", ".join(names)).line for key, names in merged.items()]
+        return "\n".join(lines)
 
     def meaning(self, node: Node) -> str:
         whole = self.resolved(node)
@@ -67,7 +123,7 @@ class _Reader:
         if alternatives := self.resolved(value).get("anyOf"):
             return " or ".join(self.linked(key, alternative, above) for alternative in alternatives)
         parts = [heading for heading, _ in self.of_key(key, value, above)]
-        return " or ".join(f"[{heading}](#{anchor(heading)})" for heading in dict.fromkeys(parts)) or self.value(value)
+        return " or ".join(map(link, dict.fromkeys(parts))) or self.value(value)
 
     def value(self, node: Node) -> str:
         """Return the permitted values, in words."""
@@ -77,7 +133,7 @@ class _Reader:
         if "if" in whole and "then" in whole:
             listed = self.resolved(whole["then"])
             if listed.get("type") == "array":
-                return f"{self.value(whole['else'])}, or a list of them"
+                return self.value(whole["else"]) + _LISTS
         kind = whole.get("type", "")
         if kind == "array":
             inner = self.value(whole.get("items", {}))
@@ -86,8 +142,8 @@ class _Reader:
             entry = whole.get("additionalProperties")
             return f"a mapping of names to {self.value(entry)}" if isinstance(entry, dict) else "a mapping"
         if isinstance(kind, list):
-            return " or ".join(map(_kind, kind))
-        return _kind(kind) + _bounds(whole)
+            return " or ".join(str(_KINDS.get(name, name)) for name in kind)
+        return str(_KINDS.get(kind, kind)) + _bounds(whole)
 
     def heading(self, node: Node) -> str:
         """Return an object's section heading; only objects that the schema names have one."""
@@ -122,7 +178,7 @@ class _Reader:
 def _default(node: Node) -> str:
     if "default" not in node or node["default"] in ({}, [], ""):
         return ""
-    return code(_word(node["default"]))
+    return f"default {code(_word(node['default']))}"
 
 
 def _word(value: object) -> str:
@@ -132,12 +188,9 @@ def _word(value: object) -> str:
     return f'"{value}"' if value in ("on", "off", "yes", "no") else str(value)
 
 
-def _kind(kind: str) -> str:
-    return _KINDS.get(kind, kind)
-
-
 def _bounds(node: Node) -> str:
     low, high, above = node.get("minimum"), node.get("maximum"), node.get("exclusiveMinimum")
-    parts = [f"above {above}"] if above is not None else [f"from {low}"] if low is not None else []
-    parts += [f"to {high}"] if high is not None else []
-    return (", " + " ".join(parts)) if parts else ""
+    if low is not None and high is not None:
+        return f" {low}..{high}"
+    words = {"above": above, "from": low, "to": high}
+    return "".join(f" {word} {bound}" for word, bound in words.items() if bound is not None)

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import io
-import tokenize
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+import re
+from collections.abc import Iterable
 from types import ModuleType
-
-
-def cell(text: str) -> str:
-    """Return text escaped for a table cell."""
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def code(text: object) -> str:
     return f"`{text}`"
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table without its empty columns."""
-    body = [[cell(text) for text in row] for row in rows]
-    kept = [i for i in range(len(head)) if i == 0 or any(row[i] for row in body)]
-    lines = [[head[i] for i in kept], ["---"] * len(kept), *([row[i] for i in kept] for row in body)]
-    return (
-        "\n".join("| " + " | ".join(line) + " |" for line in lines).replace("| --- ", "|---").replace("--- |", "---|")
-    )
+def bullet(names: Iterable[str], about: str, notes: Iterable[str] = ()) -> str:
+    """Return a line of a list: names, remarks in parentheses, meaning."""
+    remarks = "; ".join(note for note in notes if note)
+    head = ", ".join(names) + (f" ({remarks})" if remarks else "")
+    return f"* {head}" + (f": {' '.join(about.split())}" if about else "")
+
+
+def link(heading: str) -> str:
+    """Return a link to a section of the same page."""
+    return f"[{heading}](#{anchor(heading)})"
 
 
 def anchor(heading: str) -> str:
@@ -36,25 +30,13 @@ def anchor(heading: str) -> str:
     return "".join(kept)
 
 
-def comments(module: ModuleType) -> dict[int, tuple[str, bool]]:
-    """Return comments by line: the text, and whether the line has only the comment."""
-    source = inspect.getsource(module)
-    texts = {}
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            texts[token.start[0]] = (token.string.lstrip("# "), not token.line[: token.start[1]].strip())
-    return texts
+def comments(module: ModuleType) -> dict[int, str]:
+    """Return the comments of a module by line."""
+    lines = enumerate(inspect.getsource(module).splitlines(), 1)
+    return {number: found[1] for number, line in lines if (found := re.search(r"(?:^|  )# (.*)", line))}
 
 
 def docstrings(module: ModuleType) -> dict[str, str]:
     """Return the docstring of each module constant."""
-    texts = {}
-    for node, after in pairwise(ast.parse(inspect.getsource(module)).body):
-        if (
-            isinstance(node, ast.Assign)
-            and isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-            and isinstance(after.value.value, str)
-        ):
-            texts.update({target.id: after.value.value for target in node.targets if isinstance(target, ast.Name)})
-    return texts
+    found = re.finditer(r'^(\w+) = (?:(?!^\w).)*?\n"""(.*?)"""$', inspect.getsource(module), re.M | re.S)
+    return {match[1]: match[2] for match in found}

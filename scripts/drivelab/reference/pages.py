@@ -5,53 +5,64 @@ from __future__ import annotations
 import argparse
 import ast
 import inspect
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator
+from itertools import groupby
 from types import ModuleType
 from typing import Any
 
-from drivelab.cli.introspection import arguments_of, help_of, options_of, subcommands, usage_of
+from drivelab.cli.introspection import arguments_of, help_of, metavar_of, subcommands
 from drivelab.cli.main import parser
 from drivelab.reference import json_schemas
-from drivelab.reference.markdown import anchor, code, comments, docstrings, table
+from drivelab.reference.markdown import bullet, code, comments, docstrings, link
 from drivelab.tables import columns, replay_schemas, result_schemas, schemas
 
 
 def sections(parser: argparse.ArgumentParser) -> str:
-    """Return the help's epilog, then a section for each listed command."""
-    commands = (f"## {name}\n\n{_section(command, about)}" for name, command, about in subcommands(parser))
-    return "\n\n".join([*([parser.epilog] if parser.epilog else []), *commands])
-
-
-def _section(parser: argparse.ArgumentParser, about: str) -> str:
-    arguments, is_group = arguments_of(parser)
-    parts = [f"{about[:1].upper()}{about[1:]}."]
-    if parser.description and parser.description.rstrip(".").lower() != about.lower():
-        parts.append(parser.description.strip())
-    usage = parser.usage or " ".join([parser.prog, *map(usage_of, arguments)])
-    if not is_group:
-        parts.append(f"```text\n{usage}\n```")
-    if arguments:
-        parts.append(table(("argument", "meaning"), [(_name(argument), help_of(argument)) for argument in arguments]))
+    """Return the help's epilog, the arguments of several commands, then a section for each command."""
+    commands = [(name, command, about, *arguments_of(command)) for name, command, about in subcommands(parser)]
+    counts = Counter(_argument(argument) for *_, arguments, _is_group in commands for argument in arguments)
+    shared = {argument: bullet(*argument) for argument, count in counts.items() if count >= _SHARED}
+    parts = [parser.epilog or "", "## shared", "\n".join(shared.values())]
+    for name, command, about, arguments, is_group in commands:
+        parts += [] if is_group else [f"## {name}", _section(command, about, arguments, shared)]
     return "\n\n".join(parts)
 
 
-def _name(action: argparse.Action) -> str:
-    return ", ".join(map(code, options_of(action)))
+def _section(
+    parser: argparse.ArgumentParser, about: str, arguments: list[argparse.Action], shared: Container[_Argument]
+) -> str:
+    description = (parser.description or "").strip()
+    is_list = "\n" in description
+    parts = [description if description and not is_list else f"{about[:1].upper()}{about[1:]}."]
+    if is_list:
+        parts.append(f"```text\n{parser.usage}\n{description.partition(chr(10))[2]}\n```")
+    own = [(_argument(action), "required" * (bool(action.option_strings) and action.required)) for action in arguments]
+    lines = [bullet(*text, [required]) for text, required in own if text not in shared]
+    if also := [text[0][-1] for text, _ in own if text in shared]:
+        lines.append(bullet([link("shared")], ", ".join(also)))
+    return "\n\n".join([*parts, "\n".join(lines)]).strip()
 
 
-UNITS = {
-    "_mib_s": "MiB/s", "_mb_s": "MB/s", "_per_s": "1/s", "_us": "µs", "_ms": "ms", "_ns": "ns", "_s": "s",
-    "_bytes": "B", "_pct": "%", "_c": "°C", "_w": "W", "_j": "J", "_mhz": "MHz", "_min": "min", "iops": "1/s",
-}  # fmt: skip
-"""Unit by the end of a column's name; the first match counts."""
+_Argument = tuple[tuple[str, ...], str]
+_SHARED = 3
+"""An argument that so many commands have in common is explained once."""
+
+
+def _argument(action: argparse.Action) -> _Argument:
+    """Return the names of an argument, the last with its placeholder, and its meaning."""
+    if action.option_strings == ["--json"]:
+        return (code("--json"),), "print the result as JSON; times in seconds, volumes in bytes"
+    value = metavar_of(action)
+    *short, last = action.option_strings or [""]
+    many = f"{value} ..." if action.nargs in ("+", "*", argparse.REMAINDER) else value
+    return (*map(code, short), code(f"{last} {many}".strip())), help_of(action)
+
+
 _MODULES = (schemas, result_schemas, replay_schemas)
-_HEAD = ("columns", "type", "meaning")
 _COMMON = {
-    "KEY_LINES": "columns of every table of a recording",
-    "PLACE_LINES": "place in the plan",
-    "WORKLOAD_LINES": "workload",
-    "TELEMETRY_LINES": "telemetry",
-}
+    "KEY_LINES": "recording", "PLACE_LINES": "place", "WORKLOAD_LINES": "workload", "TELEMETRY_LINES": "telemetry"
+}  # fmt: skip
 
 
 def table_sections() -> str:
@@ -67,13 +78,18 @@ def table_sections() -> str:
             if table_name is not None and isinstance(node, ast.Call):
                 first = min((argument.lineno for argument in node.args), default=node.lineno)
                 notes = comments(module)
-                about = " ".join(notes[line][0] for line in range(node.lineno + 1, first) if line in notes)
+                about = " ".join(notes[line] for line in range(node.lineno + 1, first) if line in notes)
                 parts.append(_table_section(code(table_name), about, _rows(module, node)))
     return "\n\n".join(parts)
 
 
-def _table_section(heading: str, about: str, rows: Iterator[tuple[str, str, str]]) -> str:
-    return f"## {heading}\n\n" + (f"{about}\n\n" if about else "") + table(_HEAD, rows)
+def _table_section(heading: str, about: str, rows: Iterable[tuple[list[str], str]]) -> str:
+    """Return a section. Successive columns with the same meaning, or none, share a line."""
+    lines = [
+        bullet([name for names, _ in group for name in names], meaning)
+        for meaning, group in groupby(rows, key=lambda row: row[1])
+    ]
+    return f"## {heading}\n\n" + (f"{about}\n\n" if about else "") + "\n".join(lines)
 
 
 def _assigned(module: ModuleType) -> dict[str, ast.expr]:
@@ -87,23 +103,22 @@ def _assigned(module: ModuleType) -> dict[str, ast.expr]:
     }
 
 
-def _rows(module: ModuleType, node: ast.expr) -> Iterator[tuple[str, str, str]]:
-    """Yield rows for a schema's lines or a tuple of lines. Common lines give a link to their section."""
+def _rows(module: ModuleType, node: ast.expr) -> Iterator[tuple[list[str], str]]:
+    """Yield columns and meaning of a schema's lines or a tuple of lines. Common lines give a link to their section."""
     parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
     notes = comments(module)
     for part in parts:
-        text, _alone = notes.get(part.end_lineno or 0, ("", True))
+        text = notes.get(part.end_lineno or 0, "")
         if isinstance(part, ast.Starred):
             if isinstance(part.value, ast.Name) and part.value.id in _COMMON:
-                heading = _COMMON[part.value.id]
-                yield f"[{heading}](#{anchor(heading)})", "", text
+                yield [link(_COMMON[part.value.id])], text
                 continue
             lines = tuple(_evaluated(module, part.value))
         else:
             lines = (_evaluated(module, part),)
         for line in lines:
-            kind, names = line.split(":")
-            yield ", ".join(map(_column, names.split())), kind, text
+            names = line.partition(":")[2].split()
+            yield [code(name.rstrip("?")) + "?" * name.endswith("?") for name in names], text
 
 
 def _evaluated(module: ModuleType, node: ast.expr) -> Any:
@@ -111,47 +126,29 @@ def _evaluated(module: ModuleType, node: ast.expr) -> Any:
     return eval(compile(ast.Expression(node), module.__name__, "eval"), vars(module))
 
 
-def _column(name: str) -> str:
-    bare = name.rstrip("?")
-    unit = next((unit for end, unit in UNITS.items() if bare.endswith(end)), "")
-    return code(bare) + ("?" if name.endswith("?") else "") + (f" {unit}" if unit else "")
-
-
 HEADER = "<!-- generated by python -m drivelab.reference; a test compares -->\n\n"
+_COMMANDS = "# Commands\n\n`drivelab` without arguments lists the commands, `--help` explains one."
+_STUDY = """# A study
+
+Keys of a study file; the default file is `config/study.yaml`. How to use them: \
+[configuration.md](../configuration.md). A value without a type is text."""
+_PROTOCOL = """# A protocol
+
+Keys of `config/protocols/NAME.yaml`. How to write one: [protocols.md](../protocols.md). A value without a type is \
+text."""
+_TABLES = """# Tables
+
+Columns of the Parquet tables of a study. What they mean: [results.md](../results.md). `./drivelab query TABLE` lists \
+the types. A column with a question mark may be null; times are UTC. The end of a name is its unit: `_us` µs, `_ns` \
+ns, `_mib_s` MiB/s, `_mb_s` MB/s, `_per_s` 1/s, `_pct` %, `_c` °C, `_w` W, `_j` J, `_min` minutes; `iops` are 1/s."""
 
 
 def pages() -> dict[str, str]:
     """Return the text of every page by file name."""
     texts = {
-        "commands.md": _commands(),
-        "study.md": _study(),
-        "protocol.md": _protocol(),
-        "tables.md": _tables(),
+        "commands.md": (_COMMANDS, sections(parser())),
+        "study.md": (_STUDY, json_schemas.sections("study")),
+        "protocol.md": (_PROTOCOL, json_schemas.sections("protocol")),
+        "tables.md": (_TABLES, table_sections()),
     }
-    return {name: HEADER + text.rstrip() + "\n" for name, text in texts.items()}
-
-
-def _commands() -> str:
-    return "# Commands\n\n`drivelab` without arguments lists them.\n\n" + sections(parser())
-
-
-def _study() -> str:
-    return (
-        "# A study\n\nKeys of a study file; the default file is `config/study.yaml`. How to use them: "
-        "[configuration.md](../configuration.md).\n\n" + json_schemas.sections("study")
-    )
-
-
-def _protocol() -> str:
-    return (
-        "# A protocol\n\nKeys of `config/protocols/NAME.yaml`. How to write one: [protocols.md](../protocols.md).\n\n"
-        + json_schemas.sections("protocol")
-    )
-
-
-def _tables() -> str:
-    return (
-        "# Tables\n\nColumns of the Parquet tables of a study, with their units. What they mean: "
-        "[results.md](../results.md). A column with a question mark may be null. `time` is UTC to the ms, `floats` "
-        "and `strs` are lists.\n\n" + table_sections()
-    )
+    return {name: f"{HEADER}{head}\n\n{body.rstrip()}\n" for name, (head, body) in texts.items()}

@@ -19,7 +19,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "report",
         help="rebuild the report of a finished study, and open it",
-        description="Makes what changed since: analysis, figures, report. It measures nothing, and writes to no drive.",
+        description="Rebuilds what changed: analysis, figures, report. It measures nothing, and writes to no drive.",
     )
     study = parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
     completed_by(study, studies)

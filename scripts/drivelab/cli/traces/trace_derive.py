@@ -79,7 +79,7 @@ def add_actions(actions: Any) -> None:
     action = actions.add_parser(
         "synthesise",
         help="write a synthetic equivalent of a trace, as a protocol",
-        description="Writes a protocol whose cells are the trace's main I/O streams. See docs/trace_derive.md.",
+        description="Writes a protocol whose cells are the trace's main I/O streams. See docs/traces.md.",
     )
     action.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
     action.add_argument("-o", "--output", type=Path, required=True, metavar="PROTOCOL.yaml", help="protocol to write")
