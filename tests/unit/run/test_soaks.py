@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_plans import made_plan
 
@@ -250,13 +251,13 @@ def test_a_period_that_is_not_a_multiple_of_a_slice_is_refused() -> None:
         rule(every_s=1.5)
 
 
-@settings(deadline=None)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
-def test_each_document_is_read_once(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+def test_each_document_is_read_once(tmp_path: Path, data: st.DataObject) -> None:
     wanted = [status(number, 1000 * number) for number in range(1, 4)]
     text = "".join(json.dumps(document, indent=2) + "\n" for document in wanted).encode()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
-    path = tmp_path_factory.mktemp("status") / "fio.json"
+    path = Path(mkdtemp(dir=tmp_path)) / "fio.json"
     reader, parsed = StatusDocuments(path), list(StatusDocuments(path).new())
     for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
         path.write_bytes(b"#" * begin + text[begin:end])  # earlier bytes must not be read again
