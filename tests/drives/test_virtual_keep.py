@@ -15,6 +15,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from direct_io import PAGE, kill_server, read, write
 from waits import GENEROUS_S, wait_until
 
 from drivelab.cli.main import main
@@ -27,7 +28,6 @@ from drivelab.virtual.model import DriveModel
 
 pytestmark = pytest.mark.device
 
-PAGE = 4096
 CAPACITY = 16 << 20
 
 WRITER = """
@@ -58,26 +58,6 @@ def quick(model: DriveModel) -> DriveModel:
     return replace(model, enabled=False, over_provisioning=0.12)
 
 
-def write(device: str, offset: int, data: bytes) -> None:
-    descriptor = os.open(device, os.O_WRONLY | os.O_DIRECT)
-    with closing(mmap.mmap(-1, len(data))) as buffer:
-        buffer[:] = data
-        try:
-            assert os.pwritev(descriptor, [buffer], offset) == len(data)
-        finally:
-            os.close(descriptor)
-
-
-def read(device: str, offset: int = 0, length: int = CAPACITY) -> bytes:
-    descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT)
-    try:
-        with closing(mmap.mmap(-1, length)) as buffer:
-            assert os.preadv(descriptor, [buffer], offset) == length
-            return buffer[:]
-    finally:
-        os.close(descriptor)
-
-
 def overwrite(device: str, twin: FlashDrive, pages: int, seed: int) -> None:
     """Write random pages to the device and to a twin that is never stopped."""
     rng, descriptor = Random(seed), os.open(device, os.O_WRONLY | os.O_DIRECT)
@@ -97,13 +77,6 @@ def amplification(before: dict[str, int], after: dict[str, int]) -> float:
     return nand / host
 
 
-def kill_server(drive: VirtualDrive) -> None:
-    descriptor = os.pidfd_open(drive.pid)
-    os.kill(drive.pid, signal.SIGKILL)
-    select.select([descriptor], [], [])
-    os.close(descriptor)
-
-
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
 
@@ -112,7 +85,7 @@ def test_data_and_counters_survive(drive: VirtualDrive, model: DriveModel, folde
     write(drive.device, 0, os.urandom(1 << 20))
     write(drive.device, 9 << 20, os.urandom(2 << 20))
     subprocess.run(["blkdiscard", "-o", str(4 * PAGE), "-l", str(3 * PAGE), drive.device], check=True)
-    content, counters = read(drive.device), manage.counters("test")
+    content, counters = read(drive.device, 0, CAPACITY), manage.counters("test")
     manage.stop("test", keep=folder)
     assert names(folder) == ["test.flash"]
     assert (3 << 20) - 3 * PAGE < (folder / "test.flash").stat().st_size < (3 << 20) + (1 << 19)
@@ -121,7 +94,7 @@ def test_data_and_counters_survive(drive: VirtualDrive, model: DriveModel, folde
     again = manage.start("test", model, kept=folder)
     assert again.pid != drive.pid
     assert manage.counters("test") == counters
-    assert read(again.device) == content
+    assert read(again.device, 0, CAPACITY) == content
     assert names(folder) == []
     assert manage.counters("test")["host_read_bytes"] == counters["host_read_bytes"] + CAPACITY
 
@@ -159,7 +132,7 @@ def test_every_acknowledged_write_is_saved(run_directory: Path, model: DriveMode
         for writer in writers:
             writer.kill()
             writer.wait()
-    content = read(manage.start("test", timed, kept=folder).device)
+    content = read(manage.start("test", timed, kept=folder).device, 0, CAPACITY)
     for i, log in enumerate(logs):
         fields = [line.split() for line in log.read_text().splitlines()]
         last = {int(page): int(turn) for page, turn in fields}
