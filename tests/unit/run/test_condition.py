@@ -274,9 +274,6 @@ def test_matching_host_settings_are_recorded(tmp_path: Path, monkeypatch: pytest
     assert scenario.require_scenario(in_real_time(tmp_path), Named()) == {  # type: ignore[arg-type]
         "scenario": "real-world", "checked": True, "deviations": [], "settings": 2, "unknown": 1,
     }  # fmt: skip
-
-
-def test_a_protocol_without_a_scenario_is_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings(monkeypatch, ROW)
     assert scenario.require_scenario(made_plan(tmp_path, clock="wall"), Named()) is None  # type: ignore[arg-type]
 
