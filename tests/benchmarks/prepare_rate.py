@@ -2,9 +2,9 @@
 
     python tests/benchmarks/prepare_rate.py [REQUESTS]
 
-The trace is the synthetic one of characterise_rate.py: random and sequential accesses to 1 TiB with merges and flushes.
-It is prepared for a drive that it fits, for a drive of a quarter of the size, and with all computations: the trace's
-own depth, the order of processes, compaction.
+The synthetic trace has 8 sequential streams among skewed random accesses to 1 TiB, 4 KiB to 256 KiB, in bursts, with
+flushes, discards, merges, and completions out of order. It is prepared for a drive that it fits, for a drive of a
+quarter of the size, and with all computations: the trace's own depth, the order of processes, compaction.
 """
 
 from __future__ import annotations
@@ -16,11 +16,17 @@ import tempfile
 import time
 from pathlib import Path
 
-from characterise_rate import CAPACITY_BYTES, write_trace
+import numpy as np
+import pyarrow as pa
 
 from drivelab.plan.replay_choice import MappingChoice, ReplayChoice, TimingChoice
 from drivelab.replay.prepare import prepare
+from drivelab.trace.parquet_schema import BATCH_ROWS, FLAGS, OPERATIONS, REQUESTS, TraceWriter
 
+CAPACITY_BYTES = 1 << 40
+SIZES_BYTES = np.array([4, 8, 16, 32, 64, 128, 256], np.int64) << 10
+SIZE_SHARES = (0.55, 0.12, 0.1, 0.08, 0.07, 0.05, 0.03)
+STREAMS = 8
 CHOICES = {
     "original, exact": (ReplayChoice(), CAPACITY_BYTES * 2),
     "original, modulo": (ReplayChoice(), CAPACITY_BYTES // 4),
@@ -29,6 +35,52 @@ CHOICES = {
         CAPACITY_BYTES,
     ),
 }
+
+
+def write_trace(path: Path, requests: int) -> None:
+    random, now_ns, written = np.random.default_rng(1), 0, 0
+    heads = random.integers(0, CAPACITY_BYTES >> 21, STREAMS) << 20
+    with TraceWriter(path) as writer:
+        while written < requests:
+            rows = min(BATCH_ROWS, requests - written)
+            queue_ns = now_ns + np.cumsum(
+                np.where(random.random(rows) < 0.02, 2_000_000, random.integers(0, 8000, rows))
+            )
+            operation = random.choice(4, rows, p=(0.57, 0.4, 0.02, 0.01)).astype(np.int8)
+            length = random.choice(SIZES_BYTES, rows, p=SIZE_SHARES)
+            skewed = (CAPACITY_BYTES >> 12) * random.random(rows) ** 6
+            offset = skewed.astype(np.int64) << 12
+            stream = random.integers(0, STREAMS, rows)
+            for number in range(STREAMS):
+                chosen = np.flatnonzero((stream == number) & (random.random(rows) < 0.3) & (operation == number % 2))
+                offset[chosen] = heads[number] + np.cumsum(length[chosen]) - length[chosen]
+                heads[number] = (heads[number] + length[chosen].sum()) % (CAPACITY_BYTES >> 1)
+            flush = operation == OPERATIONS.index("flush")
+            offset[flush] = length[flush] = 0
+            dispatch_id = written + np.arange(rows) // 2 * 2 * (random.random(rows) < 0.1)
+            dispatch_id = np.where(dispatch_id == written, written + np.arange(rows), dispatch_id)
+            dispatch_ns = queue_ns + random.integers(1000, 9000, rows)
+            table = {
+                "queue_ns": queue_ns,
+                "dispatch_ns": dispatch_ns,
+                "complete_ns": dispatch_ns + random.gamma(2.0, 60_000, rows).astype(np.int64),
+                "operation": pa.DictionaryArray.from_arrays(operation, list(OPERATIONS)),
+                **{flag: random.random(rows) < 0.1 for flag in FLAGS},
+                "offset_bytes": offset,
+                "length_bytes": length,
+                "process": pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), ["made"]),
+                "pid": np.ones(rows, np.int32),
+                "cpu": np.zeros(rows, np.int32),
+                "error": np.zeros(rows, np.int32),
+                "dispatch_id": dispatch_id,
+                "pieces": np.ones(rows, np.int32),
+                "requeues": np.zeros(rows, np.int32),
+            }
+            writer.write(pa.table(table, schema=REQUESTS))
+            written, now_ns = written + rows, int(queue_ns[-1])
+        writer.finish(
+            {"application": "synthetic", "backend": "benchmark", "lost": {}, "capacity_bytes": CAPACITY_BYTES}
+        )
 
 
 def measure(path: Path, name: str) -> None:

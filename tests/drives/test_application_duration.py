@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from application_plans import DRIVE, conditioned, measured, plan_of, runs_of
+from captures import running as processes_with
 from waits import wait_until
 
 from drivelab.collect.collect import collect
@@ -25,6 +26,7 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run.block_device import BlockDevice
 from drivelab.run.measure import measure
+from drivelab.trace.capturing.capture_report import started
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 from drivelab.workflow.check import check_engines
@@ -204,18 +206,6 @@ def test_missing_programs_are_reported_before_any_write() -> None:
     assert manage.status() == []
 
 
-def processes_with(*arguments: str) -> list[int]:
-    pids = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            line = (process / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if all(argument.encode() in line for argument in arguments):
-            pids.append(int(process.name))
-    return pids
-
-
 @pytest.fixture
 def at_work(tmp_path: Path) -> Iterator[tuple[Plan, Path, subprocess.Popen[bytes], str]]:
     """A measurement whose application hangs in its second run, until it is killed."""
@@ -269,7 +259,7 @@ def test_the_next_stage_unmounts_after_kill_9_of_the_guardian(
     at_work: tuple[Plan, Path, subprocess.Popen[bytes], str],
 ) -> None:
     plan, seal, process, span = at_work
-    (guardian,) = processes_with("drivelab.trace.capturing.guardian", f"{process.pid}.{_started(process.pid)}")
+    (guardian,) = processes_with("drivelab.trace.capturing.guardian", f"{process.pid}.{started(process.pid)}")
     for pid in (guardian, process.pid, *processes_with("sleep", span)):
         os.kill(pid, signal.SIGKILL)
     process.wait()
@@ -277,9 +267,3 @@ def test_the_next_stage_unmounts_after_kill_9_of_the_guardian(
     assert len(mounts()) == 1
     measure(plan, seal)
     assert [line["run"] for line in runs_of(plan.recording_path)] == [1, 2, 3]
-
-
-def _started(pid: int) -> str:
-    from drivelab.trace.capturing.capture_report import started
-
-    return started(pid)

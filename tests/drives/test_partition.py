@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,39 +32,12 @@ def test_an_unused_partition_is_approved(partitioned: Partitioned) -> None:
     assert manage.counters("test")["host_write_bytes"] > 0
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"members": ("TEST-1", "TEST-2")}, "does not lie on the disk TEST-2"),
-        ({"members": ("TEST-2",)}, "also lies on the disk TEST-1"),
-        ({"serial": "99999999-2222-4333-8444-555555555555"}, f"has serial {UUID}"),
-        ({"kind": "volume"}, "is a partition"),
-        ({"kind": "drive", "members": ()}, "has no serial number"),
-        ({"destructive": False}, "destructive: no"),
-    ],
-)
-def test_a_row_that_does_not_match_is_refused(partitioned: Partitioned, change: dict[str, object], reason: str) -> None:
-    assert reason in refusal(partitioned, replace(partitioned.row, **change))  # type: ignore[arg-type]
-
-
 def test_a_partition_that_the_table_has_elsewhere_is_refused(partitioned: Partitioned) -> None:
     """The kernel still has the old partition, after somebody wrote another table."""
     table = TABLE.replace("start=5MiB, size=6MiB", "start=6MiB, size=5MiB")
     subprocess.run(["sfdisk", "--quiet", "--no-reread", "--no-tell-kernel", partitioned.drive.device], input=table,
                    text=True, check=True)  # fmt: skip
     assert "has no identifier" in refusal(partitioned)
-
-
-def test_a_mounted_sibling_is_refused(partitioned: Partitioned, tmp_path: Path) -> None:
-    subprocess.run(["mkfs.ext4", "-q", partitioned.part(1)], check=True)
-    mount = tmp_path / "mount"
-    mount.mkdir()
-    subprocess.run(["mount", partitioned.part(1), str(mount)], check=True)
-    try:
-        assert f"{Path(partitioned.part(1)).name} is mounted on {mount}" in refusal(partitioned)
-    finally:
-        subprocess.run(["umount", str(mount)], check=True)
-    guard.approve(partitioned.row, partitioned.row.device)
 
 
 @pytest.mark.parametrize("which", ["drive", 1, 2, 3])

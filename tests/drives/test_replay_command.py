@@ -259,18 +259,8 @@ def test_a_drive_that_hangs(
 def started(trace: Path, file: Path, out: Path, *arguments: str) -> subprocess.Popen[bytes]:
     """Start a replay in its own process, and wait until some requests are complete."""
     command = [
-        sys.executable,
-        "-c",
-        MAIN,
-        "replay",
-        str(trace),
-        "--target",
-        str(file),
-        "--yes",
-        "-o",
-        str(out),
-        *arguments,
-    ]
+        sys.executable, "-c", MAIN, "replay", str(trace), "--target", str(file), "--yes", "-o", str(out), *arguments
+    ]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     results = out.with_name(f".{out.name}.replay") / "results.bin"
     while process.poll() is None and not (results.exists() and _completed(results) > 20):
@@ -311,18 +301,6 @@ def test_two_replays_do_not_share_an_output(
     finally:
         process.kill()
         process.wait()
-
-
-def test_a_folder_of_another_program_is_kept(
-    trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    notes = tmp_path / ".out.parquet.replay/notes.txt"
-    notes.parent.mkdir()
-    notes.write_text("mine")
-    assert "is not a work folder of drivelab replay" in refusal(
-        capsys, trace, "--target", file, "--yes", "-o", tmp_path / "out.parquet"
-    )
-    assert notes.read_text() == "mine"
 
 
 def test_damaged_leftovers_are_reported_and_removed(

@@ -172,14 +172,6 @@ def test_a_drive_in_use_is_refused(plans: list[Plan], tmp_path: Path) -> None:
         subprocess.run(["umount", str(mount)], check=True)
 
 
-def test_a_serial_other_than_the_sheets_is_refused(plans: list[Plan]) -> None:
-    model = DriveModel.from_mapping("op7", plans[0].subject["drive"]["virtual"] | {"serial": "OTHER"})
-    device = manage.start("other", model).device
-    row = load_sheet(Path("config/drives.tsv"))["op7"]
-    with pytest.raises(UserError, match=r"has serial OTHER at .*, the sheet says VIRTUAL-OP7. Nothing was written"):
-        guard.approve(row, device)
-
-
 def test_foreign_writes_during_an_interruption_restart_it(plans: list[Plan]) -> None:
     plan = plans[0]
     seal = condition(plan)

@@ -13,10 +13,7 @@ from stages import run_stages
 
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
-from drivelab.criteria.taint import Limits
-from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.run import block_device
 from drivelab.telemetry.sampler import read_lines, read_samples
 from drivelab.telemetry.sources import sources_for
 from drivelab.virtual import manage
@@ -28,75 +25,38 @@ name: one
 results: results
 clock: wall
 drives: [op7]
-taint: {{steal: 100%, load: 100%, remeasure: {remeasure}}}
+taint: {steal: 100%, load: 100%, remeasure: 0}
 measurements:
   - protocol: pts-iops
     scale: demo
     set:
       settle: 10ms
-      fill: {{capacity_multiple: 0.2}}
+      fill: {capacity_multiple: 0.2}
       loop:
         runtime: 400ms
-        cells: {{read_share: [0], block_size: [4KiB]}}
+        cells: {read_share: [0], block_size: [4KiB]}
         until:
           steady_state:
             max_rounds: 5
             data_excursion: 500%
             slope_excursion: 500%
-            track: [{{read_share: 0, block_size: 4KiB, metric: iops}}]
+            track: [{read_share: 0, block_size: 4KiB, metric: iops}]
 """
 
-NO_LIMITS = Limits(100.0, 100.0)
-"""The study's limits: other load of this machine must not decide the tests."""
 
-
-def plan_of(remeasure: int) -> Plan:
-    Path("config/one.yaml").write_text(STUDY.format(remeasure=remeasure))
-    return Campaign.load("config/one.yaml").plans[0].plan
-
-
-def measured(plan: Plan) -> Path:
+def test_telemetry_spans_the_cells_and_fills_are_sampled_separately(project: Path, run_directory: Path) -> None:
+    Path("config/one.yaml").write_text(STUDY)
+    plan = Campaign.load("config/one.yaml").plans[0].plan
     run_stages(plan)
-    return plan.recording_path
-
-
-def hot_drive(folder: Path, monkeypatch: pytest.MonkeyPatch, temperature_c: float) -> Path:
-    """Give the drive a fake sensor that warns from 70 °C; return the file with its temperature."""
-    fake = folder / "sys"
-    monitor = fake / "devices/drive/hwmon/hwmon0"
-    monitor.mkdir(parents=True)
-    for name, value in {"name": "nvme", "temp1_input": 1000 * temperature_c, "temp1_max": 70000}.items():
-        (monitor / name).write_text(f"{value:g}\n" if name != "name" else f"{value}\n")
-    (fake / "class/block").mkdir(parents=True)
-
-    def sources(name: str, *arguments: object) -> list[object]:
-        block = fake / "devices/block" / name
-        if not block.exists():
-            block.mkdir(parents=True)
-            (block / "device").symlink_to(fake / "devices/drive")
-            (block / "stat").symlink_to(f"/sys/class/block/{name}/stat")
-            (fake / "class/block" / name).symlink_to(block)
-        return list(sources_for(name, *arguments, sys_root=fake))  # type: ignore[arg-type]
-
-    monkeypatch.setattr(block_device, "sources_for", sources)
-    return monitor / "temp1_input"
-
-
-def test_fills_are_sampled_separately(project: Path, run_directory: Path) -> None:
-    recording = measured(plan_of(0))
-    fill, measurement = list(read_samples(recording / "condition")), list(read_samples(recording))
+    recording = plan.recording_path
+    fill = list(read_samples(recording / "condition"))
     written = fill[-1]["sectors_written"] - fill[0]["sectors_written"]
-    (line,) = (line for line in read_journal(recording) if line["event"] == "fill")
-    assert written * 512 == line["bytes"]
-    assert fill[-1]["at_s"] < measurement[0]["at_s"]
-
-
-def test_telemetry_spans_the_cells(project: Path, run_directory: Path) -> None:
-    recording = measured(plan_of(0))
+    assert [512 * written] == [line["bytes"] for line in read_journal(recording) if line["event"] == "fill"]
     lines = list(read_lines(recording))
     assert (lines[0]["event"], lines[-1]["event"]) == ("begin", "end")
     assert {"host", "sectors"} <= set(lines[0]["sources"])
     samples = list(read_samples(recording))
+    assert fill[-1]["at_s"] < samples[0]["at_s"]
     cells = [line for line in read_journal(recording) if line["event"] == "cell"]
     assert samples[0]["at_s"] < cells[0]["started_s"]
     assert samples[-1]["at_s"] > cells[-1]["ended_s"]
@@ -114,40 +74,6 @@ def test_telemetry_spans_the_cells(project: Path, run_directory: Path) -> None:
     assert table["temperature_max_c"].isna().all(), "this virtual drive reports no temperature"
     assert table["throttled"].isna().all()
     assert not collect(recording, reduced=True)["telemetry"].empty
-
-
-def test_a_sensor_that_reports_heat_taints_the_cells(
-    project: Path, run_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    hot_drive(tmp_path, monkeypatch, 71.5)
-    table = collect(measured(plan_of(0)), reduced=True, limits=NO_LIMITS)["cells"]
-    assert set(table["taint_reason"]) == {"throttled: the drive reached 72 °C, it warns from 70 °C"}
-    assert table["throttled"].all()
-
-
-def test_a_cell_that_was_too_hot_is_measured_again(
-    project: Path, run_directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sensor = hot_drive(tmp_path, monkeypatch, 71.5)
-    original = block_device.run_fio
-    runs: list[Path] = []
-
-    def run_fio(device: object, job: str, directory: Path, **more: object) -> object:
-        if directory.parent.name == "cells":
-            runs.append(directory)
-            sensor.write_text("71500\n" if len(runs) == 1 else "40000\n")
-        return original(device, job, directory, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(block_device, "run_fio", run_fio)
-    recording = measured(plan_of(2))
-    journal = list(read_journal(recording))
-    spoilt = [line for line in journal if line["event"] == "tainted"]
-    cells = [line for line in journal if line["event"] == "cell"]
-    assert spoilt[0]["directory"] == "cells/0-round01-cell00"
-    assert len(runs) == len(spoilt) + len(cells)
-    assert cells[0]["directory"].startswith("cells/0-round01-cell00-again")
-    assert (recording / "cells/0-round01-cell00/fio.json").exists()
-    assert not collect(recording, reduced=True, limits=NO_LIMITS)["cells"]["tainted"].any()
 
 
 def test_only_load_of_other_programs_counts(run_directory: Path, drive: manage.VirtualDrive) -> None:

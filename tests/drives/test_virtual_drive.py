@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
-import mmap
 import os
 import select
 import signal
@@ -13,13 +12,13 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from direct_io import PAGE, kill_server, read, write
 from other_processes import borrow_and_die, borrow_often
 from waits import GENEROUS_S, wait_until
 
@@ -33,28 +32,6 @@ from drivelab.virtual.manage import VirtualDrive
 from drivelab.virtual.model import DriveModel
 
 pytestmark = pytest.mark.device
-
-PAGE = 4096
-
-
-def write(device: str, offset: int, data: bytes) -> None:
-    descriptor = os.open(device, os.O_WRONLY | os.O_DIRECT)
-    with closing(mmap.mmap(-1, len(data))) as buffer:
-        buffer[:] = data
-        try:
-            assert os.pwritev(descriptor, [buffer], offset) == len(data)
-        finally:
-            os.close(descriptor)
-
-
-def read(device: str, offset: int, length: int) -> bytes:
-    descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT)
-    with closing(mmap.mmap(-1, length)) as buffer:
-        try:
-            assert os.preadv(descriptor, [buffer], offset) == length
-            return buffer[:]
-        finally:
-            os.close(descriptor)
 
 
 def error_of(device: str, offset: int) -> int | None:
@@ -300,13 +277,6 @@ def test_server_survives_its_starter(run_directory: Path, model: DriveModel, tmp
     assert record.alive
     assert output.split() == [record.device, "16MiB", "TEST-1"]
     assert os.getsid(record.pid) == record.pid
-
-
-def kill_server(drive: VirtualDrive) -> None:
-    descriptor = os.pidfd_open(drive.pid)
-    os.kill(drive.pid, signal.SIGKILL)
-    select.select([descriptor], [], [])
-    os.close(descriptor)
 
 
 def test_killed_server_gives_errors_and_is_cleaned_up(

@@ -71,38 +71,18 @@ def observed(stacked: Machine) -> dict[str, dict[str, Any]]:
     return result
 
 
-def verdicts(observed: dict[str, dict[str, Any]], use: str, serial: str) -> dict[str, Any]:
-    """Return the verdicts by state; fail the test if the use could not be set up."""
-    assert "trouble" not in observed[use], observed[use]["trouble"]
-    states: dict[str, Any] = observed[use][serial]
-    return states
-
-
 def test_every_use_has_its_reasons(observed: dict[str, dict[str, Any]]) -> None:
     assert set(observed) == {use for use, _ in REASONS}
 
 
 @pytest.mark.parametrize(("use", "serial"), REASONS)
 def test_drive_in_use_is_refused_and_unchanged(observed: dict[str, dict[str, Any]], use: str, serial: str) -> None:
-    states = verdicts(observed, use, serial)
+    """After the use it is refused only for its signatures; wiped, it is approved."""
+    assert "trouble" not in observed[use], observed[use]["trouble"]
+    states, (during, left) = observed[use][serial], REASONS[use, serial]
     assert states["during"].startswith("refused: ")
-    assert REASONS[use, serial][0] in states["during"]
+    assert during in states["during"]
     assert states["written"] == [0, 0]
-
-
-@pytest.mark.parametrize(("use", "serial"), REASONS)
-def test_released_drive_is_refused_only_for_its_signatures(
-    observed: dict[str, dict[str, Any]], use: str, serial: str
-) -> None:
-    states = verdicts(observed, use, serial)
-    reason = REASONS[use, serial][1]
-    if reason == FREE:
-        assert not states["left"].startswith("refused: ")
-    else:
-        assert states["left"].startswith("refused: ")
-        assert reason in states["left"]
-
-
-@pytest.mark.parametrize(("use", "serial"), REASONS)
-def test_wiped_drive_is_approved(observed: dict[str, dict[str, Any]], use: str, serial: str) -> None:
-    assert not verdicts(observed, use, serial)["wiped"].startswith("refused: ")
+    assert states["left"].startswith("refused: ") == (left != FREE)
+    assert left in states["left"]
+    assert not states["wiped"].startswith("refused: ")

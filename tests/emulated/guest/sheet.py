@@ -6,10 +6,8 @@ from drivelab.drives.guard import ApprovedDevice, approve
 from drivelab.plan.drive_sheet import SheetRow
 
 
-def row(
-    device: str, serial: str, *, destructive: bool = True, kind: str = "drive", members: tuple[str, ...] = ()
-) -> SheetRow:
-    return SheetRow("guest", device, serial, destructive, "", "drives.tsv line 2", kind=kind, members=members)
+def row(device: str, serial: str, *, kind: str = "drive", members: tuple[str, ...] = ()) -> SheetRow:
+    return SheetRow("guest", device, serial, True, "", "drives.tsv line 2", kind=kind, members=members)
 
 
 def approved(device: str, serial: str) -> ApprovedDevice:

@@ -175,10 +175,10 @@ def on_a_disk(stack: Stack, node: str) -> bool:
 
 @pytest.mark.parametrize("name", ["partition", "logical volume", "thin volume", "dm-crypt on an array"])
 @pytest.mark.parametrize("beside", [True, False], ids=["siblings", "subject and legs"])
-def test_any_use_is_refused(tmp_path_factory: pytest.TempPathFactory, name: str, *, beside: bool) -> None:
+def test_any_use_is_refused(tmp_path: Path, name: str, *, beside: bool) -> None:
     """Each way of use on one of the nodes, in turn. Mappings, arrays and loop devices over a leg count too."""
     for number, way in enumerate(ON_DISKS):
-        stack = STACKS[name][0](tmp_path_factory.mktemp("tree"))
+        stack = STACKS[name][0](tmp_path / str(number))
         nodes = stack.siblings if beside else sorted(stack.seen().composition.chain)
         if "another path" in way:
             nodes = [node for node in nodes if on_a_disk(stack, node)]

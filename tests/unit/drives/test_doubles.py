@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from device_trees import Tree
@@ -61,46 +62,27 @@ def virtio(tree: Tree) -> None:
         (tree.directory(name) / "size").write_text(f"{sectors}\n")
 
 
-def usb(tree: Tree) -> None:
-    """Two enclosures whose bridges report the same numbers."""
-    disk(tree, "sda", "usb1/host1", wwid=NAA)
-    disk(tree, "sdb", "usb2/host2", wwid=NAA)
+def disks(one: dict[str, Any], other: dict[str, Any]) -> Callable[[Tree], None]:
+    """Return a function that adds sda and sdb to a tree; keywords are those of `disk`."""
+
+    def make(tree: Tree) -> None:
+        disk(tree, "sda", **one)
+        disk(tree, "sdb", **other)
+
+    return make
 
 
-def sata(tree: Tree) -> None:
-    """A clone with everything the same."""
-    disk(tree, "sda", "pci/ata1/host1", wwid=NAA)
-    disk(tree, "sdb", "pci/ata2/host2", wwid=NAA)
-
-
-def other_capacity(tree: Tree) -> None:
-    disk(tree, "sda", "sas/host1/a", wwid=NAA)
-    disk(tree, "sdb", "sas/host1/b", wwid=NAA, sectors=4096)
-
-
-def other_model(tree: Tree) -> None:
-    disk(tree, "sda", "sas/host1/a", wwid=NAA)
-    disk(tree, "sdb", "sas/host1/b", wwid=NAA, model="Slow 2")
-
-
-def other_name(tree: Tree) -> None:
-    disk(tree, "sda", "sas/host1/a", wwid=NAA)
-    disk(tree, "sdb", "sas/host1/b", wwid="naa.5000c50012345679")
-
-
-def repeated_numbers(tree: Tree) -> None:
-    disk(tree, "sda", "sas/host1/a", wwid=T10)
-    disk(tree, "sdb", "sas/host1/b", wwid=T10)
-
-
-def number_of_zeros(tree: Tree) -> None:
-    disk(tree, "sda", "sas/host1/a", wwid="naa.5000000000000000")
-    disk(tree, "sdb", "sas/host1/b", wwid="naa.5000000000000000")
-
-
-def no_names(tree: Tree) -> None:
-    disk(tree, "sda", "sas/host1/a")
-    disk(tree, "sdb", "sas/host1/b")
+A, B = {"bus": "sas/host1/a", "wwid": NAA}, {"bus": "sas/host1/b", "wwid": NAA}
+DIFFERENT = {
+    "two enclosures whose bridges report the same numbers": ({**A, "bus": "usb1/host1"}, {**B, "bus": "usb2/host2"}),
+    "a clone with everything the same": ({**A, "bus": "pci/ata1/host1"}, {**B, "bus": "pci/ata2/host2"}),
+    "another capacity": (A, {**B, "sectors": 4096}),
+    "another model": (A, {**B, "model": "Slow 2"}),
+    "another name": (A, {**B, "wwid": "naa.5000c50012345679"}),
+    "names that repeat the numbers": ({**A, "wwid": T10}, {**B, "wwid": T10}),
+    "a number of zeros": ({**A, "wwid": "naa.5000000000000000"}, {**B, "wwid": "naa.5000000000000000"}),
+    "no names": ({**A, "wwid": ""}, {**B, "wwid": ""}),
+}
 
 
 def other_bus(tree: Tree) -> None:
@@ -122,8 +104,8 @@ def only_udev_knows(tree: Tree) -> None:
 
 
 @pytest.mark.parametrize("make", [
-    virtio, usb, sata, other_capacity, other_model, other_name, repeated_numbers, number_of_zeros, no_names, other_bus,
-    nvme_clones, only_udev_knows,
+    virtio, other_bus, nvme_clones, only_udev_knows,
+    *(pytest.param(disks(*both), id=name) for name, both in DIFFERENT.items()),
 ])  # fmt: skip
 def test_different_drives_with_one_serial_number_are_found(make: Callable[[Tree], None], tmp_path: Path) -> None:
     make(tree := Tree(tmp_path, {}))
@@ -137,15 +119,13 @@ def test_different_drives_with_one_serial_number_are_found(make: Callable[[Tree]
 
 
 def test_the_reason_tells_the_drives_apart(tmp_path: Path) -> None:
-    other_capacity(tree := Tree(tmp_path, {}))
+    disks(*DIFFERENT["another capacity"])(tree := Tree(tmp_path, {}))
     assert reason(tree, "sda") == (
         "/dev/sda (Fast 1, 1 MiB) and /dev/sdb (Fast 1, 2 MiB) both report the serial number S1"
     )
 
 
-def two_paths(tree: Tree) -> None:
-    disk(tree, "sda", "sas/host1/a", wwid=NAA)
-    disk(tree, "sdb", "sas/host2/a", wwid=NAA)
+two_paths = disks(A, {**B, "bus": "sas/host2/a"})
 
 
 def legs_of_multipath(tree: Tree) -> None:
@@ -187,15 +167,11 @@ def something_on_it(tree: Tree) -> None:
     (tree.sys / f"b{tree.number(above)}").write_text("E:ID_SERIAL_SHORT=S1\n")
 
 
-def empty_slot(tree: Tree) -> None:
-    """A card reader reports its own serial number for each slot."""
-    disk(tree, "sda", "usb1/host1/0")
-    disk(tree, "sdb", "usb1/host1/1", sectors=0)
+empty_slot = disks({"bus": "usb1/host1/0"}, {"bus": "usb1/host1/1", "sectors": 0})
+"""A card reader reports its own serial number for each slot."""
 
 
-def other_serial(tree: Tree) -> None:
-    disk(tree, "sda", "usb1/host1", wwid=NAA)
-    disk(tree, "sdb", "usb2/host2", serial="S2", wwid=NAA)
+other_serial = disks({**A, "bus": "usb1/host1"}, {**B, "bus": "usb2/host2", "serial": "S2"})
 
 
 @pytest.mark.parametrize("make", [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import mkdtemp
 from types import SimpleNamespace
 
 import pytest
@@ -40,10 +41,8 @@ situations = st.builds(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300, deadline=None)
 @given(situations)
-def test_a_drive_is_accepted_only_if_nothing_uses_it(
-    tmp_path_factory: pytest.TempPathFactory, situation: Situation
-) -> None:
-    tree = Tree(tmp_path_factory.mktemp("tree"), {"sdz": situation.partitions, "nvme3n1": 2})
+def test_a_drive_is_accepted_only_if_nothing_uses_it(tmp_path: Path, situation: Situation) -> None:
+    tree = Tree(Path(mkdtemp(dir=tmp_path)), {"sdz": situation.partitions, "nvme3n1": 2})
     nodes = [node for node in tree.nodes if node.startswith("sdz")]
     used: set[str] = set()
     for index, way in situation.use:

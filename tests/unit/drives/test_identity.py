@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -279,8 +280,8 @@ LINKS = [
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(st.sets(st.sampled_from(LINKS), min_size=1))
-def test_names_with_the_serial_number_come_first(tmp_path_factory: pytest.TempPathFactory, names: set[str]) -> None:
-    machine = Machine(tmp_path_factory.mktemp("machine"))
+def test_names_with_the_serial_number_come_first(tmp_path: Path, names: set[str]) -> None:
+    machine = Machine(Path(mkdtemp(dir=tmp_path)))
     sata_drive(machine)
     for name in names:
         machine.link(name, "sda")

@@ -6,8 +6,10 @@ import json
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
+import in_memory
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -31,9 +33,10 @@ UNTIL = {"window": 5, "max_rounds": 5, "data_excursion": 0.2, "slope_excursion":
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished() -> Iterator[Path]:
     steps = [{"loop": {"cells": [READ], "until": UNTIL}}, {"soak": {"cell": SOAK, "until": {"time_s": 0.3}}}]
-    return made_recording(tmp_path_factory.mktemp("made"), steps)
+    with in_memory.folder() as folder:
+        yield made_recording(folder, steps)
 
 
 @pytest.fixture

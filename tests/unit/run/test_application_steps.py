@@ -18,7 +18,6 @@ from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError
 from drivelab.criteria.repeats import relative_standard_error_pct
 from drivelab.plan.study import MeasurementChoice
-from drivelab.recording.writer import read_journal
 from drivelab.run.application import enough, next_is_cold
 from drivelab.run.clock_device import ClockDevice
 from drivelab.run.measure import measure
@@ -59,6 +58,11 @@ def test_cold_runs_come_first_and_warm_runs_follow_until_they_agree() -> None:
     for line in lines:
         assert (line["trace"], "no application runs" in line["remark"]) == ("sqlite-inserts", True)
         assert "exit_status" not in line, "no program ran"
+    path = plan.recording_path / "journal.jsonl"
+    kept = [line for line in path.read_text().splitlines(keepends=True) if '"event":"application"' not in line]
+    path.write_text("".join(kept))
+    assert not runs_of(plan.recording_path)
+    assert collect(plan.recording_path, reduced=False)["application_runs"].empty, "as in any other recording"
 
 
 def test_a_given_number_of_passes_is_measured() -> None:
@@ -158,16 +162,6 @@ def test_the_result_is_the_median_of_the_warm_runs_and_says_that_it_is_simulated
     (delta,) = deltas_table(summary, "slow")["delta_pct"]
     assert delta == pytest.approx(100 * (values["slow"] / values["fast"] - 1))
     assert delta > 0
-
-
-def test_a_recording_without_an_application_has_an_empty_table() -> None:
-    plan = plan_of("sqlite-inserts", "virtual", cold_runs=0, until={"passes": 1})
-    measured(plan)
-    lines = (plan.recording_path / "journal.jsonl").read_text().splitlines(keepends=True)
-    kept = [line for line in lines if '"event":"application"' not in line]
-    (plan.recording_path / "journal.jsonl").write_text("".join(kept))
-    assert collect(plan.recording_path, reduced=False)["application_runs"].empty
-    assert not [line for line in read_journal(plan.recording_path) if line["event"] == "application"]
 
 
 def test_an_application_without_a_trace_cannot_be_measured_on_the_virtual_clock() -> None:

@@ -100,32 +100,28 @@ def test_a_purge_for_another_recording_is_noticed(tmp_path: Path) -> None:
     assert drive_of(mine).counters()["mapped_pages"] == PAGES
 
 
-@pytest.mark.parametrize(("share", "multiple"), [(0.5, 1), (0.25, 3)])
-def test_a_partial_fill_leaves_the_rest_unwritten(tmp_path: Path, share: float, multiple: float) -> None:
-    _, counters = conditioned(tmp_path, {**SEQUENTIAL, "capacity_multiple": multiple, "range_share": share})
-    assert counters["mapped_pages"] == share * PAGES
-    assert counters["host_write_bytes"] == multiple * share * CAPACITY_BYTES
+CLASS = {"threads": 1, "queue_depth": 8, "active_range": 1.0}
 
 
-def test_a_partial_fill_is_a_share_of_the_active_range(tmp_path: Path) -> None:
-    _, counters = conditioned(
-        tmp_path,
-        {**SEQUENTIAL, "capacity_multiple": 1, "range_share": 0.5},
-        drive_class={"threads": 1, "queue_depth": 8, "active_range": 0.75},
-    )
-    assert counters["mapped_pages"] == 0.375 * PAGES
-
-
-@pytest.mark.parametrize(("share", "pages"), [(1.0, 1024), (0.5, 512)])
-def test_only_a_range_in_bytes_is_filled(tmp_path: Path, share: float, pages: int) -> None:
-    plan, counters = conditioned(
-        tmp_path,
-        {**SEQUENTIAL, "capacity_multiple": 2, **({"range_share": share} if share < 1 else {})},
-        drive_class={"threads": 1, "queue_depth": 8, "active_range": 1.0, "range_bytes": 4 << 20},
-    )
-    assert counters["mapped_pages"] == pages
-    assert counters["host_write_bytes"] == 2 * pages * PAGE_BYTES
-    assert journal(plan, "fill")[0]["cell"]["range_bytes"] == pages * PAGE_BYTES
+@pytest.mark.parametrize(
+    ("fill", "drive_class", "mapped_share", "multiple"),
+    [
+        ({"range_share": 0.5, "capacity_multiple": 1}, {}, 0.5, 1),
+        ({"range_share": 0.25, "capacity_multiple": 3}, {}, 0.25, 3),
+        ({"range_share": 0.5, "capacity_multiple": 1}, {"active_range": 0.75}, 0.375, 1),
+        ({"capacity_multiple": 2}, {"range_bytes": 4 << 20}, 0.25, 2),
+        ({"range_share": 0.5, "capacity_multiple": 2}, {"range_bytes": 4 << 20}, 0.125, 2),
+    ],
+)
+def test_a_partial_fill_leaves_the_rest_unwritten(
+    tmp_path: Path, fill: dict[str, float], drive_class: dict[str, float], mapped_share: float, multiple: float
+) -> None:
+    """A share is that of the class's active range, or of its range in bytes."""
+    plan, counters = conditioned(tmp_path, {**SEQUENTIAL, **fill}, drive_class={**CLASS, **drive_class})
+    assert counters["mapped_pages"] == mapped_share * PAGES
+    assert counters["host_write_bytes"] == multiple * mapped_share * CAPACITY_BYTES
+    if "range_bytes" in drive_class:
+        assert journal(plan, "fill")[0]["cell"]["range_bytes"] == mapped_share * CAPACITY_BYTES
 
 
 def test_the_raw_capacity_includes_the_over_provisioning(tmp_path: Path) -> None:
@@ -278,9 +274,6 @@ def test_matching_host_settings_are_recorded(tmp_path: Path, monkeypatch: pytest
     assert scenario.require_scenario(in_real_time(tmp_path), Named()) == {  # type: ignore[arg-type]
         "scenario": "real-world", "checked": True, "deviations": [], "settings": 2, "unknown": 1,
     }  # fmt: skip
-
-
-def test_a_protocol_without_a_scenario_is_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings(monkeypatch, ROW)
     assert scenario.require_scenario(made_plan(tmp_path, clock="wall"), Named()) is None  # type: ignore[arg-type]
 

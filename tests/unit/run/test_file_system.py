@@ -50,21 +50,26 @@ def test_a_ready_host_passes(ready: Path) -> None:
     making.refuse_unready(FileSystem("xfs"), ready)
 
 
-def test_a_user_needs_root(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(UserError, match=r"needs root\. Nothing was written"):
-        making.refuse_unready(FileSystem("xfs"), ready)
-
-
-def test_a_missing_program_names_its_package(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(making, "program", lambda name: name)
-    with pytest.raises(UserError, match=r"mkfs.f2fs is not installed.*Nothing was written.*apt-get install f2fs-tools"):
-        making.refuse_unready(FileSystem("f2fs"), ready)
-
-
-def test_a_kernel_without_the_file_system_is_refused(ready: Path) -> None:
-    with pytest.raises(UserError, match=r"has no file system btrfs.*Nothing was written"):
-        making.refuse_unready(FileSystem("btrfs"), ready)
+@pytest.mark.parametrize(
+    ("place", "name", "value", "kind", "message"),
+    [
+        (os, "geteuid", lambda: 1000, "xfs", r"needs root\. Nothing was written"),
+        (
+            making,
+            "program",
+            str,
+            "f2fs",
+            r"mkfs.f2fs is not installed.*Nothing was.*apt-get install f2fs-tools",
+        ),
+        (os, "geteuid", lambda: 0, "btrfs", r"has no file system btrfs.*Nothing was written"),
+    ],
+)
+def test_a_host_that_is_not_ready_is_refused(
+    ready: Path, monkeypatch: pytest.MonkeyPatch, place: object, name: str, value: object, kind: str, message: str
+) -> None:
+    monkeypatch.setattr(place, name, value)
+    with pytest.raises(UserError, match=message):
+        making.refuse_unready(FileSystem(kind), ready)
 
 
 @pytest.mark.parametrize(("status", "refused"), [(0, False), (1, True)])

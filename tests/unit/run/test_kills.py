@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import in_memory
 import pytest
 from chaos_results import essence, interrupted, unfinished
 from made_chain import chain, in_a_process, plan_in
@@ -55,11 +56,11 @@ def killed_at(plan: Plan, folder: Path, number: int) -> bool:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    folder = tmp_path_factory.mktemp("undisturbed") / "study"
-    plan = plan_in(folder)
-    chain(plan, folder)
-    return essence(plan.recording_path)
+def undisturbed() -> dict[str, Any]:
+    with in_memory.folder() as made:
+        plan = plan_in(made / "study")
+        chain(plan, made / "study")
+        return essence(plan.recording_path)
 
 
 @pytest.mark.long

@@ -51,6 +51,9 @@ def test_a_load_finds_the_rate_at_which_the_limit_is_passed(plan_of: Callable[..
     outcomes = {line["rate_iops"]: line["outcome"] for line in lines}
     assert {PASSES, FAILS} <= set(outcomes.values()) <= set(OUTCOMES)
     assert next_rate(Search.of_step(fields), list(outcomes.items())) is None
+    for line in lines:
+        files = {file.name for file in (plan.recording_path / line["directory"]).iterdir()}
+        assert files == {"requests.parquet", "engine.json"}
     rates = collect(plan.recording_path, reduced=True)["load_rates"]
     assert dict(zip(rates["rate_iops"], rates["outcome"], strict=True)) == outcomes, "the evidence gives the same"
     assert rates["measurements"].sum() == len(lines)
@@ -64,14 +67,6 @@ def test_a_load_finds_the_rate_at_which_the_limit_is_passed(plan_of: Callable[..
         f"{answered.passing_iops:,.0f} IOPS with p99 below 20 ms "
         f"(between {answered.passing_iops:,.0f} and {answered.failing_iops:,.0f})"
     )
-
-
-def test_the_evidence_is_the_time_of_every_request(plan_of: Callable[..., Plan]) -> None:
-    plan = plan_of()
-    lines = run(plan)
-    for line in lines:
-        files = {file.name for file in (plan.recording_path / line["directory"]).iterdir()}
-        assert files == {"requests.parquet", "engine.json"}
     (plan.recording_path / lines[0]["directory"] / "requests.parquet").unlink()
     with pytest.raises(UserError, match=r"requests\.parquet"):
         collect(plan.recording_path, reduced=True)

@@ -17,14 +17,8 @@ SURFACE = [
 
 def test_max_mid_and_min_of_a_surface() -> None:
     assert [choose(name, SURFACE, 5000.0) for name in NAMES] == [SURFACE[2], SURFACE[1], SURFACE[0]]
-
-
-def test_a_longer_response_time_gives_a_higher_max() -> None:
-    assert choose("max", SURFACE, 5000.1) == SURFACE[3]
-
-
-def test_if_none_is_fast_enough_the_fastest_is_max() -> None:
-    assert choose("max", SURFACE[1:], 100.0) == SURFACE[1]
+    assert choose("max", SURFACE, 5000.1) == SURFACE[3], "a longer response time gives a higher max"
+    assert choose("max", SURFACE[1:], 100.0) == SURFACE[1], "if none is fast enough, the fastest"
 
 
 def test_of_equal_candidates_the_lower_demand_wins() -> None:

@@ -67,9 +67,8 @@ def test_a_smaller_active_range_is_faster(measured: Measured) -> None:
     assert steady[-1] > 2 * steady[0]
 
 
-@pytest.mark.parametrize("protocol", ["pts-composite-block-workload", "pts-demand-intensity"])
-def test_the_points_are_measured_at_the_chosen_demand(measured: Measured, protocol: str) -> None:
-    (cells,) = measured(protocol)
+def test_the_points_are_measured_at_the_chosen_demand(measured: Measured) -> None:
+    (cells,) = measured("pts-demand-intensity")
     sweep = cells[cells["step"] == 1]
     window = sweep[(sweep["round"] > sweep["round"].max() - 5) & (sweep["read_share_pct"] > 0)]
     table = window.groupby(["threads", "queue_depth"])[["iops", "mean_latency_us"]].mean()

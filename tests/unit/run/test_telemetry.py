@@ -18,7 +18,6 @@ from drivelab.criteria.taint import Limits
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run import clock_device
-from drivelab.run.measure import measure
 from drivelab.telemetry.sampler import NAME, Source, read_samples
 
 LOOP = """
@@ -130,41 +129,6 @@ def test_a_tainted_cell_is_repeated_and_kept(on_wall_clock: Callable[[Sensor], N
     assert not table["tainted"].any()
     written = {line["directory"] for line in tainted if line["workload"]["read_share"] < 100}
     assert (table["bytes_written_total"].iloc[-1] > table["bytes_written"].sum()) == bool(written)
-
-
-def test_a_cell_that_stays_tainted_is_kept_and_flagged(on_wall_clock: Callable[[Sensor], None]) -> None:
-    on_wall_clock(Sensor(*range(1, 4)))
-    plan = plan_of(LOOP, "{remeasure: 1}")
-    journal = measured(plan)
-    cells = collect(plan.recording_path, reduced=False)["cells"]
-    assert cells["tainted"].tolist()[:2] == [True, True]
-    assert [line["round"] for line in of(journal, "tainted")][:2] == [1, 1]
-    assert cells["round"].tolist()[:4] == [1, 1, 2, 2]
-
-
-def test_attempts_count_across_an_interruption(
-    on_wall_clock: Callable[[Sensor], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sensor = Sensor(*range(1, 99))
-    on_wall_clock(sensor)
-    plan = plan_of(LOOP, "{remeasure: 2}")
-    with monkeypatch.context() as patch:
-        inner = clock_device.ClockDevice.run
-
-        def run(device: Any, cell: Any, directory: Path, *more: Any) -> Timing | None:
-            timing = inner(device, cell, directory, *more)
-            if sensor.cell == 2:
-                raise KeyboardInterrupt
-            return timing
-
-        patch.setattr(clock_device.ClockDevice, "run", run)
-        with pytest.raises(KeyboardInterrupt):
-            measured(plan)
-    measure(plan, Path("conditioned.json"))
-    journal = list(read_journal(plan.recording_path))
-    first = [line for line in of(journal, "tainted") if (line["round"], line["cell"]) == (1, 0)]
-    assert [line["directory"] for line in first] == ["cells/0-round01-cell00", "cells/0-round01-cell00-again1"]
-    assert of(journal, "cell")[0]["directory"] == "cells/0-round01-cell00-again2"
 
 
 def test_each_slice_of_a_soak_has_its_own_telemetry(on_wall_clock: Callable[[Sensor], None]) -> None:

@@ -8,14 +8,17 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import in_memory
 import pytest
 from head_to_head import protocol
 
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
+from drivelab.plan.places import ROOT
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run.condition import precondition, purge
@@ -43,24 +46,48 @@ def _library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(drivelab.__file__).parents[1]))
 
 
-@pytest.fixture
-def plans(project: Path) -> list[Plan]:
+def planned() -> list[Plan]:
     Path("config/protocols/head-to-head.yaml").write_text(PROTOCOL)
     Path("config/mine.yaml").write_text(STUDY)
-    return [planned.plan for planned in Campaign.load("config/mine.yaml").plans]
+    return [entry.plan for entry in Campaign.load("config/mine.yaml").plans]
+
+
+@pytest.fixture
+def plans(project: Path) -> list[Plan]:
+    return planned()
+
+
+@pytest.fixture(scope="module")
+def finished() -> Iterator[Path]:
+    """A project whose first two plans were measured together, with their plan files and seals."""
+    with in_memory.folder() as folder, pytest.MonkeyPatch.context() as patch:
+        for name in ("config", "traces"):
+            shutil.copytree(ROOT / name, folder / name)
+        patch.chdir(folder)
+        patch.setenv("PYTHONPATH", str(ROOT / "scripts"))
+        measure_together(*files(planned()[:2]))
+        yield folder
+
+
+@pytest.fixture
+def both(plans: list[Plan], finished: Path) -> list[Plan]:
+    """The first two plans, already measured together."""
+    shutil.copytree(finished, Path.cwd(), dirs_exist_ok=True)
+    return plans[:2]
+
+
+def files_of(plans: list[Plan]) -> tuple[list[Path], list[Path]]:
+    """Return the plan files and seals of conditioned drives."""
+    return [Path(f"{plan.drive}.plan") for plan in plans], [Path(f"{plan.drive}.sealed") for plan in plans]
 
 
 def files(plans: list[Plan]) -> tuple[list[Path], list[Path]]:
     """Condition the drives of plans; return the plan files and seals."""
-    paths: tuple[list[Path], list[Path]] = ([], [])
-    for plan in plans:
-        file, purged, sealed = (Path(f"{plan.drive}.{kind}") for kind in ("plan", "purged", "sealed"))
+    for plan, file, sealed in zip(plans, *files_of(plans), strict=True):
         file.write_text(plan.to_json())
-        purge(plan, purged)
-        precondition(plan, purged, sealed)
-        paths[0].append(file)
-        paths[1].append(sealed)
-    return paths
+        purge(plan, Path(f"{plan.drive}.purged"))
+        precondition(plan, Path(f"{plan.drive}.purged"), sealed)
+    return files_of(plans)
 
 
 def events(plan: Plan, event: str, folder: Path | None = None) -> list[dict[str, Any]]:
@@ -102,9 +129,7 @@ def test_each_run_on_each_platform_is_a_job(plans: list[Plan]) -> None:
     assert len({path for job in jobs for path in job.manifests}) == 12
 
 
-def test_all_drives_are_measured_and_record_the_others(plans: list[Plan]) -> None:
-    both = plans[:2]
-    measure_together(*files(both))
+def test_all_drives_are_measured_and_record_the_others(both: list[Plan]) -> None:
     for plan, other in zip(both, ("op28", "op7"), strict=True):
         assert (plan.recording_path / "recording.json").exists()
         met = events(plan, "together")
@@ -122,9 +147,9 @@ def test_all_drives_are_measured_and_record_the_others(plans: list[Plan]) -> Non
     assert {path: path.stat().st_mtime_ns for path in Path("results/recordings").rglob("journal.jsonl")} == before
 
 
+@pytest.mark.usefixtures("both")
 def test_the_result_equals_that_of_a_drive_alone(plans: list[Plan]) -> None:
     """Simulated drives share nothing, so the slices of one must not depend on the others."""
-    measure_together(*files(plans[:2]))
     together = sorted(path.read_text() for path in plans[1].recording_path.rglob("fio.json"))
     Path("results/virtual/VIRTUAL-OP28.state").unlink()
     (_,), (seal,) = files(plans[2:])
@@ -132,9 +157,7 @@ def test_the_result_equals_that_of_a_drive_alone(plans: list[Plan]) -> None:
     assert sorted(path.read_text() for path in plans[2].recording_path.rglob("fio.json")) == together
 
 
-def test_a_lost_recording_repeats_all_drives(plans: list[Plan]) -> None:
-    both = plans[:2]
-    measure_together(*files(both))
+def test_a_lost_recording_repeats_all_drives(both: list[Plan]) -> None:
     shutil.rmtree(both[1].recording_path)
     measure_together(*files(both))
     assert (both[0].recording_path / "recording.json").exists()
@@ -144,25 +167,19 @@ def test_a_lost_recording_repeats_all_drives(plans: list[Plan]) -> None:
     assert events(both[0], "purge"), "its drive was conditioned again"
 
 
-def test_a_recording_past_the_last_barrier_is_only_finished(plans: list[Plan]) -> None:
-    both = plans[:2]
-    measure_together(*files(both))
+def test_a_recording_past_the_last_barrier_is_only_finished(both: list[Plan]) -> None:
     whole, cut = both[0].recording_path, both[1].recording_path
     cut.rename(part_of(both[1]))
     journal = part_of(both[1]) / "journal.jsonl"
     journal.write_text("".join(line for line in journal.read_text().splitlines(True) if '"complete"' not in line))
     before = (whole / "journal.jsonl").read_bytes()
-    plan_files = [Path(f"{plan.drive}.plan") for plan in both]
-    measure_together(plan_files, [Path("nothing")] * 2)
+    measure_together(files_of(both)[0], [Path("nothing")] * 2)
     assert (cut / "recording.json").exists()
     assert (whole / "journal.jsonl").read_bytes() == before
 
 
-def test_an_interruption_restarts_all_drives(plans: list[Plan]) -> None:
+def test_an_interruption_restarts_all_drives(both: list[Plan]) -> None:
     """Both measurements are interrupted after different numbers of slices."""
-    both = plans[:2]
-    plan_files, seals = files(both)
-    measure_together(plan_files, seals)
     for plan, kept in zip(both, (1, 2), strict=True):
         plan.recording_path.rename(part_of(plan))
         journal = part_of(plan) / "journal.jsonl"
@@ -170,7 +187,7 @@ def test_an_interruption_restarts_all_drives(plans: list[Plan]) -> None:
         soaks = [number for number, line in enumerate(lines) if '"event":"soak"' in line]
         journal.write_text("".join(lines[: soaks[kept - 1] + 1]))
         (part_of(plan) / "recording.json").unlink()
-    measure_together(plan_files, seals)
+    measure_together(*files_of(both))
     for plan in both:
         assert len(events(plan, "soak")) == 2
         assert events(plan, "gap") == []

@@ -42,13 +42,10 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
     return cache
 
 
-def test_set_and_restored(cache: Cache) -> None:
+def test_set_and_restored_also_after_a_failure(cache: Cache) -> None:
     with as_wanted(DRIVE, "off"):
         assert cache.state("sdz") == "off"
     assert cache.state("sdz") == "on"
-
-
-def test_restored_after_a_failure(cache: Cache) -> None:
     with pytest.raises(RuntimeError), as_wanted(DRIVE, "off"):
         raise RuntimeError
     assert cache.state("sdz") == "on"

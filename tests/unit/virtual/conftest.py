@@ -6,9 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from in_memory import tmp_path
 
 from drivelab.virtual.model import DriveModel
 
+__all__ = ["small", "tmp_path"]
 SMALL = {
     "serial": "SMALL",
     "capacity": "4MiB",

@@ -52,24 +52,15 @@ def write_amplification(model: DriveModel, **changes: Any) -> float:
 def test_an_unaligned_write_touches_two_pages(small: MakeModel) -> None:
     """Without garbage collection (much spare flash, no cache) the drive programs exactly twice as much."""
     spacious = small(over_provisioning="400%", slc_cache="0B")
-    written = {}
+    written, taken_us = {}, {}
     for offset in (0, 512):
         flash = filled(spacious)
+        begin_us = flash.active_until_us
         counted = write(flash, replace(WRITES, alignment_offset_bytes=offset, volume_bytes=MIB))
         assert counted["host_write_bytes"] == MIB
-        written[offset] = counted["nand_write_bytes"]
+        written[offset], taken_us[offset] = counted["nand_write_bytes"], flash.active_until_us - begin_us
     assert written == {0: MIB, 512: 2 * MIB}
-
-
-def test_unaligned_writes_take_longer(small: MakeModel) -> None:
-    """An unaligned write reads two pages and programs two pages."""
-    seconds = {}
-    for offset in (0, 512):
-        flash = filled(small(over_provisioning="400%", slc_cache="0B"))
-        begin_us = flash.active_until_us
-        write(flash, replace(WRITES, alignment_offset_bytes=offset, volume_bytes=MIB))
-        seconds[offset] = flash.active_until_us - begin_us
-    assert seconds[512] > 1.8 * seconds[0]
+    assert taken_us[512] > 1.8 * taken_us[0], "it also reads two pages"
 
 
 def test_a_sector_costs_a_page(small: MakeModel) -> None:

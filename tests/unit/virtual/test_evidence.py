@@ -38,22 +38,8 @@ def test_bins_equal_those_of_fio_around_powers_of_two(power: int) -> None:
 
 def test_bin_values_equal_those_of_fio() -> None:
     printed_by_fio_3_33 = [
-        1064,
-        1128,
-        1752,
-        1880,
-        2320,
-        2928,
-        4896,
-        7520,
-        10048,
-        22912,
-        45312,
-        66048,
-        95744,
-        2473984,
-        22675456,
-    ]
+        1064, 1128, 1752, 1880, 2320, 2928, 4896, 7520, 10048, 22912, 45312, 66048, 95744, 2473984, 22675456
+    ]  # fmt: skip
     assert [bin_value(fio_index(value)) for value in printed_by_fio_3_33] == printed_by_fio_3_33
 
 

@@ -26,12 +26,7 @@ def sys_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_only_a_file_of_drivelabs_file_system_is_a_virtual_drive(sys_root: Path) -> None:
-    assert [fuse.is_virtual(name, sys_root) for name in ("loop1", "loop2", "sda", "gone")] == [
-        True,
-        False,
-        False,
-        False,
-    ]
+    assert [name for name in ("loop1", "loop2", "sda", "gone") if fuse.is_virtual(name, sys_root)] == ["loop1"]
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_the_search_finds_the_rate_of_the_formula(small: MakeModel, tmp_path: Pa
     search = Search(start_iops=1000, factor=1.5, resolution=0.05, most_iops=1e5)
     rates: list[tuple[float, str]] = []
     while (iops := next_rate(search, rates)) is not None:
-        folder = measured(Servers(small(), 1), iops, 50_000, tmp_path / f"{iops}", seed=len(rates), runtime_s=300.0)
+        folder = measured(Servers(small(), 1), iops, 25_000, tmp_path / f"{iops}", seed=len(rates), runtime_s=300.0)
         rates.append((iops, rate_facts([read_requests(folder)], 99, limit_us)["outcome"]))
     found = answer(rates)
     assert found.passing_iops is not None

@@ -107,29 +107,30 @@ def test_the_header_has_the_totals(constant: Constant, tmp_path: Path) -> None:
     assert header["schedule_checksum"] == open_schedule(tmp_path / "schedule").header["checksum"]
 
 
-def test_the_depth_limit_delays_later_requests(constant: Constant, tmp_path: Path) -> None:
-    replayed = replay(constant, [record(0), record(10), record(20), record(110), record(300)], tmp_path, depth_limit=2)
-    assert microseconds(replayed.records) == [0, 10, 100, 110, 300]
-    assert replayed.records["waited"].tolist() == [0, 0, 1, 0, 0]
-
-
-def test_a_request_behind_a_blocked_one_has_waited(constant: Constant, tmp_path: Path) -> None:
-    replayed = replay(constant, [record(0), record(0), record(10), record(20)], tmp_path, depth_limit=2)
-    assert microseconds(replayed.records) == [0, 0, 100, 100]
-    assert replayed.records["waited"].tolist() == [0, 0, 1, 1]
-
-
-def test_a_request_has_its_own_depth_limit(constant: Constant, tmp_path: Path) -> None:
-    rows = [record(), record(depth=1), record(depth=3), record(depth=3), record(depth=3)]
-    replayed = replay(constant, rows, tmp_path)
-    assert microseconds(replayed.records) == [0, 100, 100, 100, 200]
-    assert replayed.records["in_flight"].tolist() == [1, 1, 2, 3, 1]
-
-
-def test_the_engines_depth_limits_that_of_a_request(constant: Constant, tmp_path: Path) -> None:
-    assert microseconds(replay(constant, [record(depth=9)] * 5, tmp_path, depth_limit=2).records) == [
-        0, 0, 100, 100, 200,
-    ]  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "limits", "issued_us", "waited"),
+    [
+        ([record(0), record(10), record(20), record(110), record(300)], {"depth_limit": 2},
+         [0, 10, 100, 110, 300], [0, 0, 1, 0, 0]),
+        ([record(0), record(0), record(10), record(20)], {"depth_limit": 2}, [0, 0, 100, 100], [0, 0, 1, 1]),
+        ([record(), record(depth=1), record(depth=3), record(depth=3), record(depth=3)], {},
+         [0, 100, 100, 100, 200], [0, 1, 1, 1, 1]),
+        ([record(depth=9)] * 5, {"depth_limit": 2}, [0, 0, 100, 100, 200], [0, 0, 1, 1, 1]),
+        ([record(0), record(0, after=1), record(0, after=2, think_ns=50_000), record(500, after=3)], {},
+         [0, 100, 250, 500], [0, 2, 2, 0]),
+        ([record(0), record(190)], {"runtime_s": 1.0}, [0, 190], [0, 0]),
+    ],
+    ids=["later requests are delayed", "also those behind a blocked one", "a request's own depth",
+         "the engine's depth limits it", "a chain of dependencies", "a longer runtime has no effect"],
+)  # fmt: skip
+def test_requests_wait_for_a_free_place_or_for_others(
+    constant: Constant, tmp_path: Path, rows: list[dict[str, Any]], limits: dict[str, Any], issued_us: list[float],
+    waited: list[int],
+) -> None:  # fmt: skip
+    replayed = replay(constant, rows, tmp_path, **limits)
+    assert microseconds(replayed.records) == issued_us
+    assert replayed.records["waited"].tolist() == waited
+    assert replayed.header["state"] == FINISHED
 
 
 def test_a_dependent_request_does_not_delay_others(constant: Constant, tmp_path: Path) -> None:
@@ -146,13 +147,6 @@ def test_requests_due_together_keep_file_order(constant: Constant, tmp_path: Pat
     assert [offset for _, _, offset, _ in constant.requests] == [0, 4096, 8192]
 
 
-def test_a_chain_of_dependencies(constant: Constant, tmp_path: Path) -> None:
-    rows = [record(0), record(0, after=1), record(0, after=2, think_ns=50_000), record(500, after=3)]
-    replayed = replay(constant, rows, tmp_path)
-    assert microseconds(replayed.records) == [0, 100, 250, 500]
-    assert replayed.records["waited"].tolist() == [0, 2, 2, 0]
-
-
 def test_several_requests_wait_for_one(constant: Constant, tmp_path: Path) -> None:
     rows = [record(0), *[record(index, after=1, offset_bytes=4096 * index) for index in range(1, 5)]]
     assert microseconds(replay(constant, rows, tmp_path, depth_limit=3).records) == [0, 100, 100, 100, 200]
@@ -164,10 +158,6 @@ def test_requests_in_flight_complete_after_the_runtime(constant: Constant, tmp_p
     assert (replayed.header["state"], replayed.header["issued"], replayed.header["end_ns"]) == (TIME_IS_UP, 2, 290_000)
     assert replayed.records["state"].tolist() == [2, 2, 0]
     assert replayed.records[2].item() == (0, 0, 0, 0, 0, 0)
-
-
-def test_a_runtime_longer_than_the_schedule_has_no_effect(constant: Constant, tmp_path: Path) -> None:
-    assert replay(constant, [record(0), record(190)], tmp_path, runtime_s=1.0).header["state"] == FINISHED
 
 
 def test_the_runtime_ends_waiting_at_the_depth_limit(constant: Constant, tmp_path: Path) -> None:

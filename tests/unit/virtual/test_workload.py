@@ -15,6 +15,7 @@ from drivelab.virtual.model import DriveModel
 from drivelab.virtual_clock.workload import closed_loop
 
 CELL = Cell("random", 50, 4096, threads=2, queue_depth=4, runtime_s=0.5)
+SIZES = replace(CELL, block_size_bytes=8192, block_size_max_bytes=32768, runtime_s=2.0)
 
 
 class Spy(FlashDrive):
@@ -54,17 +55,15 @@ def test_the_queue_is_kept_full_until_the_runtime_is_over(spy: Spy) -> None:
     assert max(issued for _, issued, *_ in completions) < 0.5e6 <= max(done for done, *_ in completions)
     assert [done for done, *_ in completions] == sorted(done for done, *_ in completions)
     assert len(completions) == len(spy.requests)
-
-
-def test_submissions_never_go_back_in_time(spy: Spy) -> None:
-    run(spy, CELL)
     times = [now_us for now_us, *_ in spy.requests]
-    assert times == sorted(times)
+    assert times == sorted(times), "submissions never go back in time"
 
 
 def test_a_volume_ends_the_loop_exactly(spy: Spy) -> None:
     cell = replace(CELL, runtime_s=None, volume_bytes=100 * 4096 + 1)
     assert sum(size for *_, size in run(spy, cell)) == 101 * 4096
+    several = replace(SIZES, runtime_s=None, volume_bytes=1_000_000)
+    assert 1_000_000 <= sum(size for *_, size in run(spy, several)) < 1_000_000 + 32768
 
 
 @pytest.mark.parametrize(("volume_bytes", "by_time"), [(10 * 4096, False), (1 << 40, True)])
@@ -104,12 +103,14 @@ def test_each_thread_writes_sequentially_in_its_own_region(spy: Spy) -> None:
         assert offsets == [start + index % 16 * 65536 for index in range(len(offsets))]
 
 
-def test_a_range_that_is_too_small_is_a_user_error(spy: Spy) -> None:
-    with pytest.raises(UserError, match="does not hold a block of 1024KiB"):
-        run(spy, Cell("sequential", 0, 1 << 20, threads=5, queue_depth=1, runtime_s=1.0))
-
-
-SIZES = replace(CELL, block_size_bytes=8192, block_size_max_bytes=32768, runtime_s=2.0)
+@pytest.mark.parametrize(
+    ("cell", "block"),
+    [(Cell("sequential", 0, 1 << 20, threads=5, queue_depth=1, runtime_s=1.0), "1024KiB"),
+     (replace(SIZES, range_share=0.006), "32KiB")],
+)  # fmt: skip
+def test_a_range_without_room_for_the_largest_block_is_a_user_error(spy: Spy, cell: Cell, block: str) -> None:
+    with pytest.raises(UserError, match=f"does not hold a block of {block}"):
+        run(spy, cell)
 
 
 @pytest.mark.parametrize("pattern", ["random", "sequential"])
@@ -144,17 +145,6 @@ def test_sequential_blocks_of_several_sizes_are_contiguous(spy: Spy) -> None:
                 wraps += 1
         assert wraps >= 1
         assert max(offset + size for offset, size in blocks) <= (region + 1) << 20
-
-
-def test_a_volume_counts_the_sizes_drawn(spy: Spy) -> None:
-    cell = replace(SIZES, runtime_s=None, volume_bytes=1_000_000)
-    total = sum(size for *_, size in run(spy, cell))
-    assert 1_000_000 <= total < 1_000_000 + 32768
-
-
-def test_a_range_without_room_for_the_largest_block_is_a_user_error(spy: Spy) -> None:
-    with pytest.raises(UserError, match="does not hold a block of 32KiB"):
-        run(spy, replace(SIZES, range_share=0.006))
 
 
 def test_each_synchronous_write_waits_for_its_flush(spy: Spy) -> None:

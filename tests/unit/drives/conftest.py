@@ -1,0 +1,5 @@
+"""These tests make many small files."""
+
+from in_memory import tmp_path
+
+__all__ = ["tmp_path"]
