@@ -13,7 +13,7 @@ from drivelab.workflow.load import IMPORTS, WARM_UP, load
 min_version("9.27")
 validate(config, "workflow/config.schema.yaml")
 with snakemake_internals.user_errors():
-    layout, scheduling, fleet = load(config, starts=workflow.is_main_process)  # validates the study by its schema
+    layout, scheduling = load(config, starts=workflow.is_main_process)  # validates the study by its schema
     snakemake_internals.prepare(workflow, layout.locks)
 for name, limit in scheduling.limits().items():
     workflow.register_resource(name, limit)
@@ -36,14 +36,17 @@ wildcard_constraints:
 rule all:
     """Make the reports, and all other files of a study."""
     input:
-        (fleet or layout).targets(),
+        layout.targets(),
 
 
-for name in (
-    ["fleet"] if fleet else ["plan", "condition", "measure", "trace", "tables", "analysis", "figures", "report"]
-):
-
-    include: f"workflow/rules/{name}.smk"
+include: "workflow/rules/plan.smk"
+include: "workflow/rules/condition.smk"
+include: "workflow/rules/measure.smk"
+include: "workflow/rules/trace.smk"
+include: "workflow/rules/tables.smk"
+include: "workflow/rules/analysis.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/report.smk"
 
 
 onstart:

@@ -18,5 +18,5 @@ with reported(snakemake.log[0]):
     table = deltas_table(summary, basis, **terms, differences=differences, started=started)
     io.write(table, snakemake.output.deltas, "deltas")
     terms = {name: terms[name] for name in ("margin_pct", "confidence_pct")}
-    models = model_deltas([summary], snakemake.params.models, basis, **terms)
+    models = model_deltas(summary, snakemake.params.models, basis, **terms)
     io.write(models, snakemake.output.model_deltas, "model_deltas")

@@ -14,7 +14,7 @@ the largest process and the number of jobs:
 * report alone: all tables and figures exist;
 * PDF alone: the PDF of the PTS pages; all other files exist.
 
-With `--drives N`, the study has N drives and three measurements, in one piece. The only step is the report from
+With `--drives N`, the study has N drives and three measurements. The only step is the report from
 recordings. Use another FOLDER than for four drives.
 
 A number is printed with its bar, if it has one; the exit status is 1 when a bar is missed.
@@ -68,7 +68,6 @@ name: many
 title: Many virtual drives
 results: results
 clock: virtual
-fleet: false
 basis: d1
 drives: [{names}]
 drives_sheet: config/many.tsv

@@ -27,7 +27,6 @@ NOT_RUN = (
     (r"drivelab compare results/old:op7", "tests/unit/explore", "results of another time"),
     (r"drivelab run config/mine.yaml", "tests/drives/faults", "takes real drives, and a day"),
     (r"drivelab run config/limit.yaml", "tests/golden/test_study.py", "a minute; the golden study has a load"),
-    (r"drivelab .*(config/many.yaml|results/many)", "tests/workflow/test_fleet.py", "takes a fleet"),
     (r"drivelab (study new fs|run config/fs.yaml|compare .*config/fs.yaml)", "tests/drives/test_file_systems_page.py",
      "mounts file systems"),
     (r"drivelab (run|demo)\b.*--profile", "tests/cluster", "needs a cluster"),
@@ -39,7 +38,6 @@ ELSEWHERE = (
     (r"apt-get install ", "changes this machine"),
     (r".*-m drivelab.core.prune", "tests/packages"),
     (r"(pipx install|drivelab init studies|cd studies|drivelab demo$)", "tests/workflow/test_installed.py"),
-    (r"snakemake .*config/many.yaml", "takes a fleet; tests/workflow/test_fleet.py has one"),
 )
 REAL_DRIVES = {"S4EVNX0K": "op7-512e", "S5Y3NX0M": "op28-512e"}
 """Serial of each drive in the docs, and the virtual drive that replaces it, in simulated time."""

@@ -35,7 +35,7 @@ rule report:
     params:
         code=code_digest("report.py"),
         templates=files_digest(
-            *(f"report/templates/{name}*" for name in ("report.", "parts.", "reading.", "many_drives.", "charts.")),
+            *(f"report/templates/{name}*" for name in ("report.", "parts.", "reading.", "charts.")),
         ),
         captions=layout.captions(),
         study=layout.report_facts(),

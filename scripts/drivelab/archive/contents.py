@@ -11,8 +11,8 @@ from pathlib import Path
 
 from drivelab.core.errors import UserError
 from drivelab.plan.places import OUTSIDE
-from drivelab.plan.study import PARTS, Study
-from drivelab.recording.folders import OWNER, RUN_LOCK, owner, refuse_other_owner
+from drivelab.plan.study import Study
+from drivelab.recording.folders import OWNER, RUN_LOCK, refuse_other_owner
 from drivelab.recording.writer import UNFINISHED
 from drivelab.run.consent import CONSENT
 from drivelab.trace import trace_catalogue
@@ -90,10 +90,10 @@ def refuse_changes(study: Study, items: Sequence[Item], without: Collection[str]
 
 def _contents(study: Study, without: Collection[str]) -> list[Item]:
     refuse_other_owner(study)
-    if not any(study.results.glob("recordings/*/*/*/plan.json")) and not any(study.results.glob("drives/*/recordings")):
+    if not any(study.results.glob("recordings/*/*/*/plan.json")):
         raise UserError(f"{study.path}: {study.results} holds no recordings; run the study first")
     traces = () if "traces" in without else (*_traces(study), *_stand_ins(study))
-    paths = [*_configuration(study), *traces, *_results(study.results, study.name, without)]
+    paths = [*_configuration(study), *traces, *_results(study.results, without)]
     by_name = {archived_name(path): path for path in paths}
     by_name |= {archived_name(path): path for path in _records(by_name)}
     if Path("requirements.txt").is_file():
@@ -140,16 +140,10 @@ def _stand_ins(study: Study) -> Iterator[Path]:
             yield from (_TRACES / entry.path.name, _TRACES / f"{entry.name}.yaml")
 
 
-def _results(home: Path, study: str, without: Collection[str]) -> Iterator[Path]:
-    """Yield all files below a results folder except those of other studies, part by part for a fleet."""
-    for path in sorted(home.iterdir()):
-        if path.name == PARTS and path.is_dir() and not path.is_symlink():
-            for part in sorted(path.iterdir()):
-                if not part.is_dir() or part.is_symlink():
-                    yield from _below(part, without)
-                elif owner(part) in (None, study):
-                    yield from _results(part, study, without)
-        elif path.name not in without:
+def _results(results: Path, without: Collection[str]) -> Iterator[Path]:
+    """Yield all files below a results folder except those of other studies."""
+    for path in sorted(results.iterdir()):
+        if path.name not in without:
             yield from _below(path, without)
 
 

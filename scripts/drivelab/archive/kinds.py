@@ -16,7 +16,6 @@ from typing import Self
 
 from drivelab.archive.contents import ELSEWHERE, RECORDS
 from drivelab.plan.places import SHEET_SUFFIX
-from drivelab.plan.study import PARTS
 from drivelab.run.consent import CONSENT
 
 _CONFIGURATION = re.compile(
@@ -28,7 +27,7 @@ _ELSEWHERE = re.compile(rf"{ELSEWHERE}/.+\.(yaml|yml|tsv|parquet)")
 _RESULTS = re.compile(
     r"results/([^/]+/)*("
     r"(recordings|seals|virtual|logs|traces)/.+"
-    r"|study\.txt|complete\.txt|looks\.json|outcome\.\d+\.json"
+    r"|study\.txt|looks\.json"
     r")"
 )
 _COMPUTED = ("tables", "figures", "report")
@@ -47,13 +46,8 @@ def is_computed(name: str) -> bool:
     Those of an archive are somebody else's word: they may have any number, and no checksum ties them to a recording.
     """
     parts = name.split("/")
-    folders = iter(parts[1:-1])
-    for folder in folders:
-        if folder == PARTS:
-            next(folders, None)  # a drive of a fleet may have any name
-        elif folder in _FOLDERS:
-            return parts[0] == "results" and folder in _COMPUTED
-    return False
+    first = next((folder for folder in parts[1:-1] if folder in _FOLDERS), None)
+    return parts[0] == "results" and first in _COMPUTED
 
 
 def is_kept(name: str) -> bool:

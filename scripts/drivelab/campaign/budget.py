@@ -18,7 +18,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount, format_duration, format_factor
 from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.plan import Plan
-from drivelab.plan.study import ANY_HOST, PARTS
+from drivelab.plan.study import ANY_HOST
 from drivelab.recording.writer import UNFINISHED, read_journal
 
 _MIB = 2**20
@@ -107,17 +107,14 @@ def _host_in(folder: Path) -> str | None:
 def _recordings(campaign: Campaign) -> Iterator[tuple[Path, Plan]]:
     """Yield each folder with a journal below the study's results, with its plan.
 
-    A fleet has one results per drive. There may be tens of thousands of plans, so plans of the campaign are not read
-    again.
+    There may be tens of thousands of plans, so plans of the campaign are not read again.
     """
     known = {planned.plan.recording: planned.plan for planned in campaign.wanted}
-    results = campaign.study.results
-    for home in (str(results), *_below(f"{results}/{PARTS}", 1)):
-        root = f"{home}/recordings"
-        for path in _below(root, _DEPTH):
-            if Path(f"{path}/journal.jsonl").exists():
-                name = UNFINISHED.sub("", path.removeprefix(f"{root}/"))
-                yield Path(path), known.get(name) or _plan_in(Path(path))
+    root = f"{campaign.study.results}/recordings"
+    for path in _below(root, _DEPTH):
+        if Path(f"{path}/journal.jsonl").exists():
+            name = UNFINISHED.sub("", path.removeprefix(f"{root}/"))
+            yield Path(path), known.get(name) or _plan_in(Path(path))
 
 
 def _below(path: str, depth: int) -> list[str]:

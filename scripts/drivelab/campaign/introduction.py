@@ -15,13 +15,6 @@ def headline(campaign: Campaign) -> str:
     on = f" on {len(study.platforms)} platforms; this is host '{this_host()}'" if study.platforms else ""
     drives, measurements = counted(len(study.drives), "drive"), counted(len(campaign.plans), "measurement")
     text = f"Study {study.name}: {drives}{on}, {measurements}."
-    if campaign.fleet:
-        text += " It runs drive by drive, as a fleet."
-    if campaign.fleet and study.order is not None:
-        text += (
-            " A host measures its drives in random order, each with all of its runs. These are not blocks, so a drift "
-            "over time looks like a difference between drives ('fleet: false' measures in blocks)."
-        )
     if not campaign.basis_is_there:
         text += f" No deltas yet, because another host still has to measure the basis, {study.basis}."
     if any(planned.plan.virtual for planned in campaign.plans):

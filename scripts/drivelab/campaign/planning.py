@@ -13,9 +13,6 @@ from typing import Any
 from drivelab.campaign.subjects import (
     approve,
     drive_subject,
-    in_part,
-    is_fleet,
-    refuse_in_fleet,
     refuse_kept_early,
     refuse_nested,
     simultaneous,
@@ -77,15 +74,8 @@ class Campaign:
         self.traces = StudyTraces(study, lambda: self.clock, self.model)
         self._protocols: dict[str, Protocol] = {}
         wanted = [planned for choice in study.measurements for planned in self._plans(choice)]
-        self.fleet = is_fleet(
-            study, [planned.plan for planned in wanted], lambda: filter(self.traces.is_captured, self.study.traces)
-        )
-        """Whether the study runs drive by drive, each drive with its own results."""
         for name in {member for members in study.scores.values() for member in members} - study.scores.keys():
             self._refuse_without_score(name)
-        if self.fleet:
-            refuse_in_fleet(study)
-            wanted = [replace(planned, plan=in_part(planned.plan, study)) for planned in wanted]
         refuse_kept_early(study, self.sheet, (planned.plan for planned in wanted))
         self.wanted = tuple(wanted)
         """All plans of the study: `plans` and `elsewhere`."""
@@ -102,15 +92,9 @@ class Campaign:
         self.scenarios = scenarios(study, (planned.plan for planned in self.plans))
 
     @classmethod
-    def load(
-        cls, path: str | Path, *, drive: str | None = None, everywhere: bool = False, growth: Growth | None = None
-    ) -> Campaign:
-        """Load a study; with `drive` only this drive's part (`Study.part`).
-
-        `everywhere` is as in the constructor, `growth` as in `load_study`.
-        """
-        study = load_study(Path(path), growth)
-        return cls(study if drive is None else study.part(drive), everywhere=everywhere)
+    def load(cls, path: str | Path, *, everywhere: bool = False, growth: Growth | None = None) -> Campaign:
+        """Load a study; `everywhere` is as in the constructor, `growth` as in `load_study`."""
+        return cls(load_study(Path(path), growth), everywhere=everywhere)
 
     def _refuse_without_score(self, name: str) -> None:
         """Raise UserError for a measurement without a single value, as a member of a score."""
@@ -131,8 +115,7 @@ class Campaign:
 
     @cached_property
     def _positions(self) -> dict[str, int]:
-        drives = self.study.drives if self.fleet else None
-        return positions((planned.plan for planned in self.wanted), self.study.order, drives)
+        return positions((planned.plan for planned in self.wanted), self.study.order)
 
     @cached_property
     def by_recording(self) -> dict[str, Planned]:

@@ -22,7 +22,7 @@ from drivelab.core.files import open_regular
 from drivelab.core.grouping import grouped
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
-from drivelab.plan.study import ANY_HOST, PARTS, Study
+from drivelab.plan.study import ANY_HOST, Study
 from drivelab.recording.checksums import MANIFEST, misplaced
 from drivelab.recording.folders import worked_s
 from drivelab.recording.writer import read_object
@@ -88,15 +88,13 @@ def campaign_of(study: Study) -> Campaign:
 
 def _clock_of_virtual(results: Path) -> str | None:
     """Return the clock of the recorded virtual drives, or None; reads one recording per drive."""
-    roots = [results, *(results / PARTS / part for part in folders(str(results / PARTS)))]
-    for root in roots:
-        for drive in folders(f"{root}/recordings"):
-            for recording in folders(f"{root}/recordings/{drive}", drive, depth=2):
-                subject = read_object(root / "recordings" / recording / "plan.json").get("subject", {})
-                if subject.get("clock") in ("wall", "virtual"):
-                    if "virtual" in subject.get("drive", {}):
-                        return str(subject["clock"])
-                    break
+    for drive in folders(f"{results}/recordings"):
+        for recording in folders(f"{results}/recordings/{drive}", drive, depth=2):
+            subject = read_object(results / "recordings" / recording / "plan.json").get("subject", {})
+            if subject.get("clock") in ("wall", "virtual"):
+                if "virtual" in subject.get("drive", {}):
+                    return str(subject["clock"])
+                break
     return None
 
 

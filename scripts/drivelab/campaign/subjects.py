@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.places import restored_folder
 from drivelab.plan.plan import Plan
-from drivelab.plan.study import ANY_HOST, PARTS, MeasurementChoice, Study
+from drivelab.plan.study import ANY_HOST, MeasurementChoice, Study
 from drivelab.plan.subject_kinds import DRIVE, KINDS
 from drivelab.recording.folders import is_recorded
 from drivelab.run import guest
@@ -171,59 +171,3 @@ def approve(campaign: Campaign, *, attached_only: bool = False) -> dict[str, App
             refuse_on_drive(plan, sysfs.capacity_bytes(device.name))
             refuse_unfit(plan, sysfs.capacity_bytes(device.name), sysfs.logical_block_bytes(device.name))
     return approved
-
-
-LARGE = 1000
-"""Recordings above which a study runs drive by drive: planning more in one piece takes minutes."""
-
-
-def is_fleet(study: Study, plans: Sequence[Plan], captured: Callable[[], Iterable[str]]) -> bool:
-    """Return whether a study runs drive by drive: by its key, or if it is large and was not started in one piece.
-
-    `captured` returns the traces to capture during the run. Raises UserError if the drives cannot be measured
-    separately, or if existing recordings would be measured again.
-    """
-    whole, parts = ((study.results / folder).is_dir() for folder in ("recordings", PARTS))
-    if study.fleet is None:
-        large = len(plans) > LARGE and len(study.drives) > 1 and not _obstacle(plans, captured)
-        return parts or (large and not whole)
-    if study.fleet and (reason := _obstacle(plans, captured)):
-        raise UserError(f"{study.path}: key 'fleet' is true, but {reason}")
-    if (study.fleet and whole) or (not study.fleet and parts):
-        mode = "in one piece" if whole else "drive by drive"
-        raise UserError(
-            f"{study.path}: key 'fleet' is {'true' if study.fleet else 'false'}, but {study.results} holds recordings "
-            f"of this study, started {mode}, which would all be measured again; remove the key, or name other 'results'"
-        )
-    return study.fleet
-
-
-def refuse_in_fleet(study: Study) -> None:
-    """Raise UserError if a study that runs drive by drive compares drives before all are measured."""
-    if study.scores:
-        raise UserError(
-            f"{study.path}: key 'analysis.scores' compares drives, but the study runs drive by drive, as a fleet; "
-            "remove it, or set 'fleet: false'"
-        )
-    if study.growth is not None:
-        raise UserError(
-            f"{study.path}: key 'runs' grows, but the study runs drive by drive, as a fleet, whose drives are "
-            "compared at the end; give a number of runs, or 'fleet: false'"
-        )
-
-
-def in_part(plan: Plan, study: Study) -> Plan:
-    """Return the plan with the results folder of its drive's part."""
-    moved = Plan(plan.subject, {**plan.context, "results": str(study.results / PARTS / plan.sheet_drive)})
-    moved.__dict__["digest"] = plan.digest  # same subject; saves most of a large study's planning time
-    return moved
-
-
-def _obstacle(plans: Iterable[Plan], captured: Callable[[], Iterable[str]]) -> str | None:
-    """Return why the drives of a study cannot be measured separately, or None."""
-    for plan in plans:
-        if "simultaneous" in plan.subject:
-            return f"'{plan.measurement}' measures several drives at the same time; put it in a separate study"
-    for name in captured():
-        return f"each drive would replay a different capture of trace '{name}'; capture it beforehand and name its file"
-    return None

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.plan.plan import Plan
-from drivelab.recording.folders import home
 from drivelab.recording.writer import MANIFEST, read_journal
 from drivelab.run.progress import Status, read_aside
 
@@ -23,7 +22,6 @@ class Inventory:
     plans: Mapping[str, Plan]
     """Plans by recording, in the study's order."""
     results: Path
-    """The results folder; in a fleet, the drive's own folder."""
     finished: frozenset[str]
     parts: frozenset[str]
     """Names of the unfinished recordings."""
@@ -32,7 +30,7 @@ class Inventory:
     def of(cls, plans: Sequence[Plan]) -> Inventory:
         """Return the inventory of one drive, from folder listings: a study may have tens of thousands of plans."""
         by_recording = {plan.recording: plan for plan in plans}
-        results = home(Path(plans[0].context["results"]), plans[0].recording)
+        results = Path(plans[0].context["results"])
         existing = set(folders(f"{results}/recordings/{plans[0].drive}", plans[0].drive, depth=2))
         return cls(
             by_recording, results,

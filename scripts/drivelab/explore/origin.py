@@ -10,7 +10,6 @@ import pandas as pd
 
 from drivelab.core.grouping import grouped
 from drivelab.explore.compare import Comparison
-from drivelab.recording.folders import home
 
 _CELL = ["measurement", "cell_label"]
 _COLUMNS = ["drive", *_CELL, "metric", "value", "unit", "statistic", "n", "samples", "scope", "verdict",
@@ -55,5 +54,5 @@ def _statistics(rows: list[dict[str, Any]]) -> str:
 
 def _paths(results: Path, places: Any) -> list[str]:
     """Return the folders of recordings, or of their cells; a name that has no folder stays."""
-    paths = {place: home(results, place) / "recordings" / place for place in map(str, places)}
+    paths = {place: results / "recordings" / place for place in map(str, places)}
     return [str(path) if path.is_dir() else place for place, path in paths.items()]

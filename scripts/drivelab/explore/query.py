@@ -26,7 +26,6 @@ from drivelab.core.errors import UserError
 from drivelab.core.forks import end_with
 from drivelab.core.termination import deferred
 from drivelab.core.units import format_duration
-from drivelab.recording.folders import homes
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS, VERSION
 
@@ -61,15 +60,14 @@ class Results:
 def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
     """Return the tables below `folder`, or those in `names`.
 
-    Raises UserError if there are none, or if one was changed.
-    For a fleet, the tables of its drives are included. A table without files is empty.
+    Raises UserError if there are none, or if one was changed. A table without files is empty.
     """
-    roots = [root for home in homes(folder) if (root := home / "tables").is_dir()]
-    if not roots:
+    root = folder / "tables"
+    if not root.is_dir():
         raise UserError(f"{folder} has no tables of a study; name a study's results folder with --results")
     files: dict[str, list[str]] = {name: [] for name in SCHEMAS if names is None or name in names}
     outdated = 0
-    for path in (path for root in roots for path in sorted(root.rglob("*.parquet"))):
+    for path in sorted(root.rglob("*.parquet")):
         if path.stem in files and not path.name.startswith("."):
             if io.version_of(path) == VERSION:
                 files[path.stem].append(str(path))

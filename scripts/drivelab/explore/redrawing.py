@@ -14,7 +14,6 @@ import pandas as pd
 
 from drivelab.core.errors import UserError, suggestion
 from drivelab.figures.registry import FIGURES
-from drivelab.recording.folders import home
 from drivelab.tables import io
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def tables_of(results: Path, place: str) -> Mapping[str, pd.DataFrame]:
             frame = io.read([whole] if whole.exists() else [], table)
             tables[table] = frame[frame["measurement"] == measurement] if "measurement" in frame else frame
         else:
-            files = [home(results, recording) / "tables" / recording / f"{table}.parquet" for recording in recordings]
+            files = [results / "tables" / recording / f"{table}.parquet" for recording in recordings]
             tables[table] = io.read([file for file in files if file.exists()], table)
     return tables
 

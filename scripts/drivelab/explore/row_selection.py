@@ -21,7 +21,6 @@ from drivelab.core.units import some
 from drivelab.criteria.soundness import FOREIGN
 from drivelab.imported import IMPORTED
 from drivelab.plan.plan import Plan, drive_in_sheet
-from drivelab.recording.folders import homes
 from drivelab.recording.writer import MANIFEST, UNFINISHED, VERSIONS, read_journal
 from drivelab.tables import io
 
@@ -157,7 +156,7 @@ def catalogue(results: Path) -> pd.DataFrame:
     """
     if (results / IMPORTED).exists():
         return _imported(results)
-    manifests = [path for folder in homes(results) for path in sorted(folder.glob(f"recordings/*/*/*/{MANIFEST}"))]
+    manifests = sorted(results.glob(f"recordings/*/*/*/{MANIFEST}"))
     paths = [manifest.parent for manifest in manifests if not UNFINISHED.search(manifest.parent.name)]
     if not paths:
         raise UserError(f"{results} has no finished recordings; name a results folder as FOLDER:SELECTOR")

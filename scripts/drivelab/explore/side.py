@@ -18,7 +18,6 @@ from drivelab.explore.row_selection import Selector
 from drivelab.imported import IMPORTED
 from drivelab.plan.places import ROOT
 from drivelab.plan.yaml_file import load_yaml
-from drivelab.recording.folders import home
 from drivelab.report.sentences import loaded
 from drivelab.tables import io
 from drivelab.tables.labels import demand
@@ -126,7 +125,7 @@ def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_thresho
         )
     other_plans = _by_other_plans(chosen)
     kept = chosen[~chosen["recording"].isin({row["recording"] for row in other_plans})]
-    paths = {recording: home(results, recording) / "tables" / recording for recording in kept["recording"]}
+    paths = {recording: results / "tables" / recording for recording in kept["recording"]}
     tables = {table: io.read([path / f"{table}.parquet" for path in paths.values()], table) for table in _SUMMARISED}
     exclusions = exclusions_table(
         tables["cells"],
@@ -150,7 +149,7 @@ def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_thresho
     summary = summary_table(**tables, rse_threshold_pct=rse_threshold_pct, soak_bins=bins, scores=scores)
     reduced = tables["cells"].groupby("recording")["reduced"].any()
     altered = {recording: ["shortened or altered"] for recording in reduced.index[reduced]}
-    folders = [home(results, recording) / "recordings" / recording for recording in counted]
+    folders = [results / "recordings" / recording for recording in counted]
     known = conditions(folders, altered, tables["cells"])
     workloads = workload_facets(summary, tables["cells"], known, measured=True)
     return Side(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,6 @@ from drivelab.plan.study_parts import TraceSource as TraceSource
 from drivelab.plan.yaml_file import load_yaml
 
 DEFAULT_STUDY = "config/study.yaml"
-PARTS = "drives"
-"""Folder of a fleet's results that contains one folder for each drive."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,6 @@ class Study:
     """Members of each score: measurements, or scores before it (drivelab.analysis.values.scores)."""
     order: int | None = None
     """Seed of the random order of measurements (`drivelab.plan.hosts`); None for the order in the file."""
-    fleet: bool | None = None
-    """Whether each drive runs as its own part, with its own tables and report; None: if the study is large."""
-
     budget: Budget = field(default_factory=Budget)
     growth: Growth | None = None
     """For a study that adds runs until it is decided."""
@@ -97,19 +92,6 @@ class Study:
     def concurrency_of(self, host: str) -> int:
         """Return the simultaneous measurements on a host or ANY_HOST. Return 1 for a host that a mapping leaves out."""
         return self.concurrency if isinstance(self.concurrency, int) else self.concurrency.get(host, 1)
-
-    def part(self, drive: str) -> Study:
-        """Return the part of the study for one drive, with separate results.
-
-        The drive is compared only with itself. Raises UserError if `drive` is not in the study.
-        """
-        if drive not in self.drives:
-            raise UserError(
-                f"{self.path}: key 'drives' does not name '{drive}', the drive of the requested part; add it"
-            )
-        platform = self.basis.partition("@")[1:]
-        basis, results = "".join((drive, *platform)), self.results / PARTS / drive
-        return replace(self, drives=(drive,), basis=basis, results=results, fleet=False)
 
     @property
     def verdict_confidence_pct(self) -> float:
@@ -182,7 +164,6 @@ def load_study(path: Path, growth: Growth | None = None) -> Study:
         measurements=measurements,
         budget=budget_of(path, body.get("budget", {})),
         order=body["order"]["random"] if isinstance(body["order"], dict) else None,
-        fleet=None if body["fleet"] == "auto" else body["fleet"],
         **analysis,
     )
 

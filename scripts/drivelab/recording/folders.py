@@ -1,4 +1,4 @@
-"""Locate recordings and tables of a study or fleet."""
+"""The results folder of a study: its owner, and what its recordings took."""
 
 from __future__ import annotations
 
@@ -6,25 +6,14 @@ from datetime import datetime
 from pathlib import Path
 
 from drivelab.core.errors import UserError
-from drivelab.plan.plan import Plan, drive_in_sheet
-from drivelab.plan.study import PARTS, Study
+from drivelab.plan.plan import Plan
+from drivelab.plan.study import Study
 from drivelab.recording.writer import MANIFEST, RESUMPTIONS, read_journal
 
 OWNER = "study.txt"
 """File of a results folder with the name of its study."""
 RUN_LOCK = ".run.lock"
 """File of a results folder that `drivelab run` locks. It truncates the file even if it cannot get the lock."""
-
-
-def homes(results: Path) -> list[Path]:
-    """Return the results folder and the folders of a fleet's drives."""
-    return [results, *sorted(results.glob(f"{PARTS}/*/"))]
-
-
-def home(results: Path, recording: str) -> Path:
-    """Return the folder of `homes` that contains a recording DRIVE/MEASUREMENT/KEY."""
-    part = results / PARTS / drive_in_sheet(recording.partition("/")[0])
-    return part if part.is_dir() else results
 
 
 def owner(results: Path) -> str | None:

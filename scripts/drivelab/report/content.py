@@ -10,9 +10,8 @@ from drivelab.core.errors import UserError
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.banners import banners, labels_of
 from drivelab.report.comparison_section import comparison_tables
-from drivelab.report.document import TAILS, Page, Report
+from drivelab.report.document import MANY, TAILS, Page, Report
 from drivelab.report.first_screen import FirstScreen
-from drivelab.report.fleet_view import MANY, fleet_of
 from drivelab.report.header import fact_groups, run_head
 from drivelab.report.html import picture
 from drivelab.report.inputs import Inputs, Key, each, main_question
@@ -75,8 +74,8 @@ def build(
             )
     starts = [plan["started"] for plan in inputs.plans if not is_missing(plan.get("started"))]
     limits = banners(inputs)
-    many = fleet_of(inputs) if len(inputs.drives) >= MANY else None
-    first = many or FirstScreen(inputs)
+    first = FirstScreen(inputs)
+    many = len(inputs.drives) >= MANY  # the table of headline tests says it all
     shown, left_out = ((), ()) if many else first_headlines_of_each(headlines(inputs))
     return Report(
         title=str(study.get("title") or study.get("name") or "Performance study"),
@@ -87,12 +86,11 @@ def build(
         sentence=first.sentence(),
         chart=first.chart,
         glance=first.glance(),
-        lead=many.lead() if many else lead(inputs),
-        many_drives=many.section(own_reports=False) if many else None,
+        lead=lead(inputs),
         headlines=shown,
         headlines_left_out=left_out,
         verdict_terms=terms(inputs),
-        verdict_table=None if many else verdict_table(inputs),
+        verdict_table=verdict_table(inputs),
         findings=findings_table(inputs),
         banners=limits,
         pages=tuple(_page(inputs, key, limits, listed, report_date) for key in inputs.keys),

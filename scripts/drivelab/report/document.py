@@ -12,6 +12,8 @@ from drivelab.report.view import SHOWN, Banner, Fact, FactGroup, Figure, Headlin
 QUESTIONS = ("Throughput", "Latency", "Tail latency", "Saturation", "Applications")
 """Questions of the comparison, in the order of the report."""
 THROUGHPUT, LATENCY, TAILS, SATURATION, APPLICATIONS = QUESTIONS
+MANY = 8
+"""From so many drives on, the headline tests have a row for each drive, and pages of drives open on demand."""
 
 
 @dataclass(frozen=True)
@@ -62,18 +64,6 @@ class Download:
 
 
 @dataclass(frozen=True)
-class ManyDrives:
-    """All drives of a study, from their places to their outliers."""
-
-    figures: tuple[Figure, ...]
-    tables: tuple[Table, ...]
-    basis: str
-    margin_pct: float
-    own_reports: bool
-    """Whether each drive has a separate report, beside this one."""
-
-
-@dataclass(frozen=True)
 class Report:
     """The whole report."""
 
@@ -91,8 +81,6 @@ class Report:
     lead: tuple[str, ...]
     """The verdict on each compared drive."""
     banners: tuple[Banner, ...]
-    many_drives: ManyDrives | None = None
-    """None with few drives."""
     identities: tuple[Fact, ...] = ()
     """Model, capacity and firmware of each drive, or "not recorded"; the basis comes first."""
     headlines: tuple[Headline, ...] = ()
@@ -112,9 +100,13 @@ class Report:
     downloads: tuple[Download, ...] = ()
 
     @property
+    def has_many_drives(self) -> bool:
+        return len({page.drive for page in self.pages}) >= MANY
+
+    @property
     def leads(self) -> tuple[str, ...]:
         """The verdicts beside the sentence; none if the sentence says the only one."""
-        return self.lead if len(self.lead) > 1 or self.many_drives else ()
+        return self.lead if len(self.lead) > 1 else ()
 
     @property
     def headlines_shown(self) -> tuple[Headline, ...]:

@@ -72,8 +72,6 @@ def pages(report: Report) -> dict[str, Any]:
     anchors = {page.id for page in report.pages} | {"verdict"}
     study = f"Study {report.study} · " if report.study else ""
     chart, compared = report.chart(), report.verdict_table
-    if report.many_drives:
-        compared = next(table for table in report.many_drives.tables if table.id == "drives")
     rows = compared.rows if compared else ()
     rest = len(rows) - _MOST_ROWS
     content = {

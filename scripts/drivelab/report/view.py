@@ -44,8 +44,6 @@ class Cell:
     bar: float | None = None
     """Length of a bar from the middle, -1 to 1; positive is better."""
     anchor: str = ""
-    href: str = ""
-    """Link to another page, relative to the report."""
     verdict: str = ""
     """The verdict on a delta, shown next to it."""
     value: float | None = None

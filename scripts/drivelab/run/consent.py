@@ -22,7 +22,7 @@ from drivelab.drives.identified import Identity
 from drivelab.plan.hosts import this_host
 from drivelab.plan.places import ROOT, restored_folder
 from drivelab.plan.plan import Plan
-from drivelab.plan.study import ANY_HOST, PARTS, Study
+from drivelab.plan.study import ANY_HOST, Study
 from drivelab.recording.writer import now_iso, write_json
 from drivelab.trace.capturing import applications
 from drivelab.trace.capturing.applications import APPLICATIONS, Application
@@ -100,21 +100,17 @@ def check(results: Path, drive: str, identity: Identity) -> None:
     the drive.
     """
     serial = identity.serial
-    folders = (results, results.parent.parent) if results.parent.name == PARTS else (results,)  # a part of a fleet
-    earlier = ""
-    for path in (folder / CONSENT for folder in folders):
-        entries = _entries(path)
-        fault = _fault(entries.get(serial), path, identity)
-        if fault is None:
-            if entries[serial]["hosts"].get(this_host(), identity) is None:
-                entries[serial]["hosts"][this_host()] = identity.to_mapping()
-                write_json(path, entries)
-            return
-        earlier += _earlier(path, [fault])
-    raise UserError(
-        f"drive '{drive}' ({serial}): there is no consent to lose its data in this study on this host. {earlier}Start "
-        "the study with 'drivelab run STUDY --yes'. Nothing was written."
-    )
+    path = results / CONSENT
+    entries = _entries(path)
+    fault = _fault(entries.get(serial), path, identity)
+    if fault is not None:
+        raise UserError(
+            f"drive '{drive}' ({serial}): there is no consent to lose its data in this study on this host. "
+            f"{_earlier(path, [fault])}Start the study with 'drivelab run STUDY --yes'. Nothing was written."
+        )
+    if entries[serial]["hosts"].get(this_host(), identity) is None:
+        entries[serial]["hosts"][this_host()] = identity.to_mapping()
+        write_json(path, entries)
 
 
 def machine() -> str:

@@ -16,7 +16,6 @@ from typing import Any
 from drivelab.core.errors import UserError
 from drivelab.plan.hosts import refuse_elsewhere, this_host
 from drivelab.plan.plan import Plan
-from drivelab.plan.study import PARTS
 from drivelab.recording.writer import Recording, read_object, write_json
 from drivelab.trace.capturing.capture_report import alive, boot_id, started
 
@@ -189,23 +188,19 @@ def status_path(plan: Plan) -> Path:
 
 
 def read_status(results: Path) -> list[Status]:
-    """Return the statuses in a results folder, including a fleet's drives; invalid files are skipped."""
+    """Return the statuses in a results folder; invalid files are skipped."""
     return sorted(_read(results), key=lambda status: status.drive)
 
 
 def read_aside(results: Path, recording: str) -> Status | None:
-    """Return the kept status of a recording that failed or was killed, or None.
-
-    In a fleet, `results` is the drive's own folder.
-    """
+    """Return the kept status of a recording that failed or was killed, or None."""
     return _status_in(results / "status" / f"{recording}.json")
 
 
 def _read(results: Path) -> Iterator[Status]:
-    for pattern in ("status/*.json", f"{PARTS}/*/status/*.json"):
-        for path in results.glob(pattern):
-            if (status := _status_in(path)) is not None:
-                yield status
+    for path in results.glob("status/*.json"):
+        if (status := _status_in(path)) is not None:
+            yield status
 
 
 def _status_in(path: Path) -> Status | None:

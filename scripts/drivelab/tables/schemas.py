@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WORKLOAD_LINES, schema
 from drivelab.tables.replay_schemas import LOAD_TABLES, REPLAY_TABLES
-from drivelab.tables.result_schemas import APPLICATION_TABLES, FLEET_TABLES, RESULT_TABLES
+from drivelab.tables.result_schemas import APPLICATION_TABLES, RESULT_TABLES
 
 VERSION = 12
 """Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
@@ -259,7 +259,6 @@ SCHEMAS: dict[str, pa.Schema] = {
     "hosts": HOSTS,
     "traces": TRACES,
     **TRACE_TABLES,
-    **FLEET_TABLES,
 }
 
 KEY = tuple(schema(*KEY_LINES).names)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivelab.recording.folders import home
 from drivelab.recording.writer import MANIFEST
 from drivelab.watch.drive_view import RUNNING, WAITING, DriveWatch
 
@@ -96,19 +95,14 @@ class StudyWatch:
         return {**state, "reduced": self.facts.recordings.get(recording, False)}
 
     def _look(self) -> None:
-        """Update the set of complete recordings; in a fleet, each started drive has its own results folder."""
+        """Update the set of complete recordings."""
         left = [name for name in self.facts.recordings if name not in self._measured]
         now_s = self._clock_s()
         if 0 <= now_s - self._looked_s < max(2.0, len(left) / _LOOKS_A_SECOND):
             return
         self._looked_s = now_s
-        results = self.facts.results
-        for drive, watch in self.drives.items():
-            watch.root = home(results, drive)
-        self._measured.update(
-            name for name in left
-            if (self.drives[name.split("/")[0]].root / "recordings" / name / MANIFEST).is_file()
-        )  # fmt: skip
+        recordings = self.facts.results / "recordings"
+        self._measured.update(name for name in left if (recordings / name / MANIFEST).is_file())
 
 
 def _study_standing(drives: Sequence[Mapping[str, Any]], now_s: float) -> str:

@@ -123,15 +123,6 @@ class Cluster:
                 f"{study.path}: trace '{captured[0]}' would be captured on an arbitrary host; on a cluster "
                 "capture it beforehand ('drivelab trace capture') and name its file"
             )
-        hosts_of: dict[str, set[str]] = {}
-        for plan in campaign.here if campaign.fleet else ():
-            hosts_of.setdefault(plan.sheet_drive, set()).add(host_of(plan))
-        for drive, hosts in hosts_of.items():
-            if len(hosts) > 1:
-                raise UserError(
-                    f"{study.path}: drive '{drive}' is planned on the hosts {', '.join(sorted(hosts))}, but each drive "
-                    "of a fleet is one job; on a cluster use 'fleet: false', or one study for each host"
-                )
         for job in simultaneous_jobs(campaign.here, str):
             hosts = {host_of(plan) for plan in campaign.here if plan.sheet_drive in job.drives}
             if len(hosts) > 1:

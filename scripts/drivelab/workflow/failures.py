@@ -24,7 +24,7 @@ _LEAST_FREE_BYTES = 2**20
 _LAST_LINES = 25
 """Lines shown of a log in which no job gives a reason."""
 _MOST_SENTENCES = 20
-"""Sentences shown of a failed run: in a fleet, a thousand drives may fail alike."""
+"""Sentences shown of a failed run: a thousand drives may fail alike."""
 
 
 def explain(logs: Path, status: int) -> None:
@@ -56,14 +56,7 @@ def reported(log: str) -> list[str]:
     return [*_failed_jobs(log, in_chains), *ended_jobs(log)]
 
 
-def reasons(snakemake_log: str) -> list[str]:
-    """Return the distinct messages of failed jobs; if the workflow did not start, the last line of its log."""
-    messages = [message.removeprefix(SAID) for message in _failed_jobs(snakemake_log)]
-    last = [line.strip() for line in snakemake_log.splitlines() if line.strip()][-1:]
-    return list(dict.fromkeys(messages)) or last or ["Snakemake ended without a message"]
-
-
-def _failed_jobs(snakemake_log: str, together: Collection[str] = ()) -> list[str]:
+def _failed_jobs(snakemake_log: str, together: Collection[str]) -> list[str]:
     """Return the error messages of failed jobs; for a job without a message, say so.
 
     Jobs with their logs in `together` all fail when one of them does: those without a message are left out. Returns an

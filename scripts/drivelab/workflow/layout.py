@@ -215,12 +215,21 @@ class Layout(FigureLayout):
         }
 
     def check_owner(self) -> None:
-        """Raise UserError if the results folder is another study's, holds imported results, or is not a folder."""
+        """Raise UserError if the results folder is another study's, holds imported results, or is not a folder.
+
+        Also if it has recordings of a fleet of drivelab 0.1: their drives would be measured again.
+        """
         study = self.campaign.study
         refuse_other_owner(study)
         if (study.results / IMPORTED).exists():
             raise UserError(
                 f"{study.path}: key 'results' is {self.results}, which holds imported results; name another folder"
+            )
+        if any(owner(path.parents[1]) == study.name for path in study.results.glob("drives/*/recordings/*")):
+            raise UserError(
+                f"{self.results}: holds recordings of a fleet, each drive in its own folder; move them, or they would "
+                f"be measured again: mkdir -p {self.results}/recordings; "
+                f"mv {self.results}/drives/*/recordings/* {self.results}/recordings/"
             )
         for path in (study.results, *study.results.parents):
             if os.path.lexists(path) and not path.is_dir():
@@ -244,7 +253,7 @@ class Layout(FigureLayout):
         """Remove plan files of a failed run whose facts are out of date, such as a drive's host.
 
         Snakemake does not rewrite them, because their digest covers only what is measured. Do not call this while a
-        Snakemake uses the files, also for a part of a fleet: it must run what it has planned.
+        Snakemake uses the files: it must run what it has planned.
         """
         for recording, path in self._plan_files():
             planned = self.campaign.by_recording.get(recording)

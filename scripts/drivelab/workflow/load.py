@@ -9,7 +9,6 @@ from drivelab.campaign.planning import Campaign
 from drivelab.figures.registry import DRAWING
 from drivelab.plan.study import DEFAULT_STUDY
 from drivelab.workflow.cluster import Cluster
-from drivelab.workflow.fleet import Fleet
 from drivelab.workflow.layout import Layout
 from drivelab.workflow.locks import held, require_writable
 from drivelab.workflow.scheduling import Scheduling
@@ -20,22 +19,20 @@ IMPORTS = ("drivelab.collect.collect", "drivelab.collect.inventory", "drivelab.a
 WARM_UP = "drivelab.workflow.warm_up:warm_up"
 
 
-def load(config: Mapping[str, Any], *, starts: bool) -> tuple[Layout, Scheduling, Fleet | None]:
-    """Return the files of a study, the resources of its jobs, and its fleet if it is one.
+def load(config: Mapping[str, Any], *, starts: bool) -> tuple[Layout, Scheduling]:
+    """Return the files of a study, and the resources of its jobs.
 
     `config` is Snakemake's, valid by workflow/config.schema.yaml. `starts` says that this process starts the jobs, and
-    is not a job itself: it checks the results folder and the outcomes of a fleet. Raises UserError for a study that is
-    not valid by its schema, or that cannot run here.
+    is not a job itself: it checks the results folder. Raises UserError for a study that is not valid by its schema, or
+    that cannot run here.
     """
     png = str(config.get("png", "yes")).lower() in ("yes", "true")
     cluster = Cluster.from_mapping(config["cluster"]) if "cluster" in config else None
-    study, drive = config.get("study", DEFAULT_STUDY), config.get("drive")
-    layout = Layout(Campaign.load(study, drive=drive, everywhere=cluster is not None), png=png)
+    layout = Layout(Campaign.load(config.get("study", DEFAULT_STUDY), everywhere=cluster is not None), png=png)
     layout.check_owner()
     if starts:
         require_writable(layout.campaign.study.results)
         if not held(layout.campaign.study.results):
             layout.drop_stale_plans()
             layout.set_torn_aside()
-    fleet = Fleet(layout, judges=starts) if layout.campaign.fleet else None
-    return layout, Scheduling(layout.campaign, cluster), fleet
+    return layout, Scheduling(layout.campaign, cluster)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from drivelab.core.errors import UserError
 from drivelab.core.files import real_path
-from drivelab.plan.study import DEFAULT_STUDY, PARTS
+from drivelab.plan.study import DEFAULT_STUDY
 
 _LOCKS = Path(".snakemake/locks")
 
@@ -38,12 +38,8 @@ def clear(study: Path, results: Path) -> bool:
 
 
 def held(results: Path) -> bool:
-    """Return whether a Snakemake on any host is using the results of a study, or was killed while using them.
-
-    For a drive of a fleet the locks of the whole study count, because the drive's own Snakemake has no locks.
-    """
-    whole = results.parent.parent if results.parent.name == PARTS else results
-    return any(place(whole).glob("*.lock"))
+    """Return whether a Snakemake on any host is using the results of a study, or was killed while using them."""
+    return any(place(results).glob("*.lock"))
 
 
 def at_work(study: Path) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,6 @@ from drivelab.campaign.subjects import capacity_bytes_of
 from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
-from drivelab.recording.folders import is_recorded
 from drivelab.run.progress import keeps_drive, read_status
 from drivelab.workflow.cluster import Cluster
 
@@ -27,10 +26,6 @@ _START_MIN = 10.0
 """Additional time of a job on a slow file system."""
 _NOTHING: list[Mapping[str, Any]] = []
 """Steps of a plan that only purges and preconditions; a single object, because estimates are cached by identity."""
-_PART_CORES = 4
-"""Cores of a part: an analysis process takes some 250 MB, and a job of profiles/slurm has 2 GB."""
-_ANALYSIS_MIN = 60
-"""Time for the analysis within a drive's part, the same as for an analysis job in profiles/slurm."""
 
 Use = int | str | Callable[..., int | str]
 
@@ -45,21 +40,14 @@ class Scheduling:
             cluster.refuse(campaign)
 
     def limits(self) -> dict[str, int]:
-        """Return Snakemake resources with their limits: a resource without a limit is unlimited.
-
-        The drives of a fleet need no limit, as each has only one job.
-        """
+        """Return Snakemake resources with their limits: a resource without a limit is unlimited."""
         places = {_name("host", host): limit for host, limit in self._hosts.items()}
-        return places | {_name("drive", drive): 1 for drive in self._side_by_side if not self.campaign.fleet}
+        return places | {_name("drive", drive): 1 for drive in self._side_by_side}
 
     def cores(self, cores: int | None) -> int:
         """Return the cores of a measuring job: its share of all cores, so that no analysis disturbs it."""
         places = max(self._hosts.values(), default=1)
         return max(1, (cores or 1) // places)
-
-    def part_cores(self, cores: int | None) -> int:
-        """Return the cores of a fleet's part; on a cluster, limited by the memory of a job."""
-        return self.cores(cores) if self.cluster is None else min(self.cores(cores), _PART_CORES)
 
     def priority(self, stage: str) -> Callable[[object], int]:
         """Return the priority of a stage: earlier chains first, then later stages, so that chains are not split."""
@@ -120,29 +108,6 @@ class Scheduling:
                 "slurm_extra": self._extra(plans[0]),
                 "cpus_per_task": self.cluster.cpus_per_task,
                 "runtime": lambda wildcards, attempt: attempt * longest_min,
-            }
-        return uses
-
-    def part(self, of_drive: Callable[[str], Sequence[Plan]]) -> dict[str, Use]:
-        """Return the resources of a job that runs all plans of a drive in sequence, with the wildcard `drive`.
-
-        They are: a place on the drive's host, and on a cluster the total time of the unfinished chains and the
-        analysis. Drives need no resource, because each drive has only one job.
-        """
-
-        def wall_min(drive: str) -> int:
-            left = [plan for plan in of_drive(drive) if not is_recorded(plan)]
-            return _ANALYSIS_MIN + sum(self._runtime_min(plan, stage) for plan in left for stage in STAGES)
-
-        uses = self._at_host(lambda wildcards: of_drive(wildcards.drive)[0])
-        if (cluster := self.cluster) is not None:
-            uses |= {
-                "gres": lambda wildcards: self._gres(of_drive(wildcards.drive)[0]),
-                "slurm_extra": lambda wildcards: cluster.extra_of(
-                    of_drive(wildcards.drive)[0], wall_min(wildcards.drive)
-                ),
-                "cpus_per_task": cluster.cpus_per_task,
-                "runtime": lambda wildcards, attempt: attempt * wall_min(wildcards.drive),
             }
         return uses
 

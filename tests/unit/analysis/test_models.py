@@ -31,7 +31,7 @@ LEVELS = {"a1": 99.0, "a2": 100.0, "a3": 101.0, "b1": 119.0, "b2": 121.0, "b3": 
 
 
 def test_the_specimens_of_a_model_are_its_values() -> None:
-    deltas = model_deltas([_summary(LEVELS)], MODELS, "a2")
+    deltas = model_deltas(_summary(LEVELS), MODELS, "a2")
     assert deltas[["basis", "comparison"]].drop_duplicates().values.tolist() == [["Model A", "Model B"]]
     assert set(deltas["verdict"]) == {FASTER_BEYOND}
     assert set(deltas["basis_n"]) == set(deltas["comparison_n"]) == {3}
@@ -41,27 +41,21 @@ def test_the_specimens_of_a_model_are_its_values() -> None:
 
 
 def test_two_specimens_give_no_verdict_however_many_recordings_they_have() -> None:
-    deltas = model_deltas([_summary({name: level for name, level in LEVELS.items() if name[1] != "3"})], MODELS, "a1")
+    deltas = model_deltas(_summary({name: level for name, level in LEVELS.items() if name[1] != "3"}), MODELS, "a1")
     assert set(deltas["verdict"]) == {CANNOT_TELL}
     assert list(deltas["doubts"].iloc[0]) == ["too few specimens (2 a side; a verdict needs 3)"]
     assert set(deltas["recordings_needed"]) == {3}
 
 
 def test_drives_without_a_model_and_a_single_model_have_no_claim() -> None:
-    assert model_deltas([_summary(LEVELS)], {}, "a1").empty
-    assert model_deltas([_summary(LEVELS)], dict.fromkeys(MODELS, "Model A"), "a1").empty
-    assert model_deltas([_summary(LEVELS)], MODELS, "c1").empty
+    assert model_deltas(_summary(LEVELS), {}, "a1").empty
+    assert model_deltas(_summary(LEVELS), dict.fromkeys(MODELS, "Model A"), "a1").empty
+    assert model_deltas(_summary(LEVELS), MODELS, "c1").empty
 
 
 def test_a_fault_of_one_specimen_is_a_doubt_about_its_model() -> None:
     summary = _summary(LEVELS)
     summary.loc[summary["drive"] == "b2", "verdict"] = "not steady"
-    deltas = model_deltas([summary], MODELS, "a1")
+    deltas = model_deltas(summary, MODELS, "a1")
     assert set(deltas["verdict"]) == {CANNOT_TELL}
     assert "Model B: not steady" in deltas["doubts"].iloc[0]
-
-
-def test_parts_of_a_table_give_what_the_whole_gives() -> None:
-    parts = [_summary(LEVELS, measurement=name, protocol=name) for name in ("m", "n")]
-    whole = model_deltas([pd.concat(parts, ignore_index=True)], MODELS, "a1")
-    pd.testing.assert_frame_equal(model_deltas(iter(parts), MODELS, "a1"), whole)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.archive import KINDS, create
+from drivelab.archive import create
 from drivelab.archive.contents import Item, contents
 from drivelab.archive.create import write_archive
 from drivelab.archive.kinds import is_computed
@@ -78,22 +78,8 @@ def test_a_study_without_recordings_is_refused(project: Path) -> None:
         contents(study)
 
 
-@pytest.mark.parametrize("kind", ["tables", "report", "figures", "logs", "virtual"])
-def test_kinds_are_left_out_of_a_fleets_drives(kind: str, study: Study) -> None:
-    for name in (
-        "study.txt",
-        "logs/drives/op7.1.log",
-        *(f"drives/op7/{other}/secret" for other in KINDS),
-        "drives/op7/study.txt",
-    ):
-        (study.results / name).parent.mkdir(parents=True, exist_ok=True)
-        (study.results / name).write_text(study.name)
-    assert not {name for name in names(study, kind) if f"/{kind}/" in name}
-    assert {f"{study.results}/drives/op7/{other}/secret" for other in KINDS if other != kind} <= names(study, kind)
-
-
 def test_results_of_other_studies_are_left_out(study: Study) -> None:
-    for place in ("drives/op9", "deep/below"):
+    for place in ("near", "deep/below"):
         (study.results / place).mkdir(parents=True)
         (study.results / place / "study.txt").write_text("another")
         (study.results / place / "secret").touch()
@@ -130,9 +116,7 @@ def test_name_unsuitable_for_checksums_is_refused(name: bytes, study: Study) -> 
 
 def test_consent_is_not_archived(study: Study) -> None:
     before = names(study)
-    for folder in (study.results, study.results / "drives/op7"):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "consent.json").write_text('{"S1": {}}')
+    (study.results / "consent.json").write_text('{"S1": {}}')
     assert names(study) == before
 
 

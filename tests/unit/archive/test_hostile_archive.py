@@ -304,12 +304,10 @@ def test_records_of_restored_files_are_restored(tmp_path: Path) -> None:
 def test_tables_figures_and_report_of_others_are_not_written(tmp_path: Path) -> None:
     claims = [
         "results/tables/summary.parquet", "results/tables/a/m/k/cells.parquet", "results/a/tables/summary.parquet",
-        "results/tables/recordings/a/summary.parquet", "results/drives/a/tables/summary.parquet",
-        "results/figures/a.svg", "results/report/index.html", "results/drives/tables/tables/summary.parquet",
-        "results/study/drives/recordings/tables/summary.parquet", "results/a/b/drives/logs/tables/summary.parquet",
+        "results/tables/recordings/a/summary.parquet", "results/figures/a.svg", "results/report/index.html",
         ".snakemake/metadata/" + base64.urlsafe_b64encode(b"results/tables/summary.parquet").decode(),
     ]  # fmt: skip
-    evidence = ["results/drives/tables/recordings/tables/m/k/plan.json", "results/recordings/report/m/k/fio.json"]
+    evidence = ["results/a/recordings/tables/m/k/plan.json", "results/recordings/report/m/k/fio.json"]
     files = {**FILES, **dict.fromkeys(claims, b"claim"), **dict.fromkeys(evidence, b"{}")}
     done = restore.restore(archive(tmp_path, files), tmp_path / "new")
     assert written(tmp_path / "new") == {*FILES, *evidence, RESTORED_MARKER}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import re
-import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -225,19 +224,6 @@ def test_recordings_without_a_plan_count(project: Path) -> None:
     assert min(before.values()) > 50e6
     most_bytes = max(row.estimate.most_bytes for row in outlook(later))
     assert excesses(f"budget: {{written: {most_bytes + 1:.0f}B}}\n", changed) != []
-
-
-def test_recordings_of_a_fleet_count(project: Path) -> None:
-    campaign = measured()
-    before = written_bytes(campaign)
-    for drive in campaign.study.drives:
-        part = Path("results/drives") / drive
-        part.mkdir(parents=True)
-        shutil.move(f"results/recordings/{drive}", part / "recordings" / drive)
-    shutil.rmtree("results/recordings")
-    later = Campaign.load("config/mine.yaml")
-    assert later.fleet
-    assert written_bytes(later) == before
 
 
 def test_recordings_of_a_study_in_a_subfolder_do_not_count(project: Path) -> None:

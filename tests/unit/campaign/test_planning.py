@@ -179,8 +179,8 @@ def test_a_set_that_writes_too_little_is_refused(project: Path) -> None:
 def test_impossible_scores_are_refused(project: Path, scores: str, reason: str) -> None:
     measurements = "{protocol: trace-set, traces: [a]}, {protocol: simultaneous-tasks, name: tasks}"
     with pytest.raises(UserError, match=reason):
-        study(f"{measurements}]\nanalysis: {{scores: {scores}}}\nfleet: false #")
-    chosen = study(f"{measurements}]\nanalysis: {{scores: {{s: [trace-set], o: [s]}}}}\nfleet: false #")
+        study(f"{measurements}]\nanalysis: {{scores: {scores}}} #")
+    chosen = study(f"{measurements}]\nanalysis: {{scores: {{s: [trace-set], o: [s]}}}} #")
     assert chosen.study.scores == {"s": ("trace-set",), "o": ("s",)}
 
 

@@ -384,15 +384,6 @@ def test_a_status_of_an_older_version_is_read(plans: list[Plan]) -> None:
     assert rows()["op7"].state == "silent"
 
 
-def test_the_drives_of_a_fleet(plans: list[Plan]) -> None:
-    part = replace(plans[0], context={**plans[0].context, "results": "results/drives/op7"})
-    run(part)
-    assert rows()["op7"].state == "done"
-    other = replace(plans[1], context={**plans[1].context, "results": "results/drives/op28"})
-    with Progress(other, "purge"):
-        assert rows()["op28"].state == "running"
-
-
 def test_a_stage_shows_that_it_is_alive(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "HEARTBEAT_S", 0.01)
     with Progress(plans[0], "measure"):

@@ -19,7 +19,6 @@ DRIVES = [f"d{number}" for number in range(1, 9)]
 STUDY = f"""\
 name: many
 results: results
-fleet: true
 drives_sheet: many.tsv
 drives: [{", ".join(DRIVES)}]
 measurements: [{{protocol: pts-iops}}, {{protocol: qos-nines}}]
@@ -47,7 +46,7 @@ def recorded(plan: Plan) -> None:
 
 
 def at_work(plan: Plan, stage: str, **more: float) -> None:
-    path = Path(f"results/drives/{plan.drive}/status/{plan.drive}.json")
+    path = Path(f"results/status/{plan.drive}.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     now = {"at_s": time.time() + 1, "pid": 1, "fraction": 0.0}
     body = {**now, "recording": plan.recording, "stage": stage, "text": "begins", **more}

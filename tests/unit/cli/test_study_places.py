@@ -46,7 +46,7 @@ def test_workflow_writes_only_reserved_names() -> None:
     assert result <= IN_RESULTS
 
 
-@pytest.mark.parametrize("name", ["recordings", "tables", "report", "virtual", "drives", "status"])
+@pytest.mark.parametrize("name", ["recordings", "tables", "report", "virtual", "status"])
 def test_study_in_a_reserved_folder_is_refused(project: Path, name: str) -> None:
     with pytest.raises(UserError, match=f"'{name}' is a reserved name of a study's results"):
         write_study(name, ["op7"], ["pts-throughput"])
@@ -57,8 +57,16 @@ def test_study_in_a_reserved_folder_is_refused(project: Path, name: str) -> None
     load_study(Path(write(name, "results: results/mine\n")))
 
 
-def test_part_of_a_fleet_may_use_a_reserved_folder(project: Path) -> None:
-    Layout(Campaign.load(write("mine"), drive="op7")).check_owner()
+def test_recordings_of_a_fleet_are_not_measured_again(project: Path) -> None:
+    layout = Layout(Campaign.load(write("mine")))
+    parts = Path("results/mine/drives/op7/recordings")
+    (parts / "op7").mkdir(parents=True)
+    layout.check_owner()  # of another study
+    (parts.parent / "study.txt").write_text("mine\n")
+    with pytest.raises(UserError, match=r"mv results/mine/drives/\*/recordings/\* results/mine/recordings/"):
+        layout.check_owner()
+    (parts / "op7").rmdir()
+    layout.check_owner()
 
 
 def test_results_folder_with_empty_owner_file_has_no_owner(project: Path) -> None:

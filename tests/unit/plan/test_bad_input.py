@@ -110,7 +110,6 @@ SENTENCES = {
     "concurrency: {}": "key 'concurrency': is empty; give at least one key (",
     "budget:": "key 'budget': has no value; give a mapping (limits of the study",
     "budget: {}": "key 'budget': is empty; give at least one key (",
-    "fleet:": "key 'fleet': has no value; write auto, true or false (",
     "write_cache: on": "key 'write_cache': true is not one of by-protocol, on, off, unchanged; put 'on' and 'off' in quotes",
     "runs: true": "key 'runs': true is not allowed here; write a whole number or {least: NUMBER, most: NUMBER, until: decided} (",
     "consent: ['']": "key 'consent[0]': is empty; write a text.",

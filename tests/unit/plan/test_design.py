@@ -167,18 +167,6 @@ def test_the_basis_must_not_be_excluded(project: Path) -> None:
         plans("exclude: [{drives: [op7]}]\n")
 
 
-def test_a_part_is_one_drive_with_separate_results(project: Path) -> None:
-    plans("")
-    whole, part = Campaign.load("config/mine.yaml"), Campaign.load("config/mine.yaml", drive="op28")
-    assert part.study.results == Path("results/drives/op28")
-    assert part.study.basis == "op28"
-    assert [planned.plan.recording for planned in part.plans] == [
-        planned.plan.recording for planned in whole.plans if planned.plan.drive == "op28"
-    ]
-    with pytest.raises(UserError, match="does not name 'op9'"):
-        Campaign.load("config/mine.yaml", drive="op9")
-
-
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
@@ -195,7 +183,6 @@ def test_a_part_is_one_drive_with_separate_results(project: Path) -> None:
         ("concurrency: {}", "concurrency"),
         ("exclude: [{}]", "exclude"),
         ("include: [{run: 3}]", "include"),
-        ("fleet: maybe", "fleet"),
     ],
 )
 def test_a_wrong_key_is_refused(project: Path, line: str, sentence: str) -> None:

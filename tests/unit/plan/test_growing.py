@@ -82,12 +82,6 @@ def test_impossible_numbers_are_refused(project: Path, runs: str, words: str) ->
         study(runs)
 
 
-def test_a_fleet_does_not_grow(project: Path) -> None:
-    study(more="fleet: true\n")
-    with pytest.raises(UserError, match="key 'runs' grows, but the study runs drive by drive"):
-        planned()
-
-
 def test_another_plan_after_a_look_is_refused(project: Path) -> None:
     looked(**{"pts-iops": 4})
     with pytest.raises(UserError, match=r"3 to 6, but the looks so far counted on 3 to 5.*Restore the key"):

@@ -9,7 +9,6 @@ from drivelab.core.errors import UserError
 from drivelab.report import html as module
 from drivelab.report.html import downloads
 from drivelab.tables import io
-from drivelab.tables.result_schemas import FLEET_TABLES
 from drivelab.tables.schemas import SCHEMAS
 
 COLUMNS = SCHEMAS["conditions"].names
@@ -30,8 +29,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def test_every_table_has_a_description() -> None:
-    """The report of a fleet offers no downloads: its tables are in the folder next to it."""
-    assert set(module._MEANINGS) == set(SCHEMAS) - set(FLEET_TABLES)
+    assert set(module._MEANINGS) == set(SCHEMAS)
 
 
 def test_files_of_recordings_become_one_readable_table(files: list[Path], tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from watched import CELLS, NOW_S, MadeDrive, facts
 
-from drivelab.plan.study import PARTS
 from drivelab.watch.study_view import StudyWatch
 
 
@@ -204,16 +203,6 @@ def test_simulated_points_come_from_the_logs_of_finished_cells(tmp_path: Path) -
         (100, 5000), (100, 5000), (200, 5000), (200, 5000), (50, pytest.approx(1e6 * 16 / 50)),
     ]  # fmt: skip
     assert only(watch)["simulated"]
-
-
-def test_a_drive_of_a_fleet_has_its_own_results_folder(tmp_path: Path) -> None:
-    drive = MadeDrive(tmp_path / PARTS / "op7", "op7").begin()
-    drive.status()
-    drive.second()
-    drive.second(900)
-    watch = StudyWatch(facts(tmp_path, drive))
-    watch.poll()
-    assert iops(watch, drive) == [900]
 
 
 @pytest.mark.parametrize(("ago_s", "standing"), [(5, "running"), (500, "stopped")])

@@ -39,7 +39,7 @@ def plans(project: Path) -> list[Plan]:
 def test_it_is_set_aside_and_named(plans: list[Plan], capsys: pytest.CaptureFixture[str]) -> None:
     load({"study": "study.yaml"}, starts=False)  # a job, or a look at the study
     assert list(map(is_recorded, plans)) == [True, True]
-    layout, _, _ = load({"study": "study.yaml"}, starts=True)
+    layout, _ = load({"study": "study.yaml"}, starts=True)
     assert list(map(is_recorded, plans)) == [False, True]
     assert layout.campaign.to_do == plans[:1]
     name = plans[0].recording

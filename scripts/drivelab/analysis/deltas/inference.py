@@ -98,10 +98,6 @@ class Adjusted:
     critical: pd.Series
     """R q / m, for R rejected of m; NaN if none is."""
 
-    def part(self, rows: slice, index: pd.Index) -> Adjusted:
-        """Return the rows of one table, with its index."""
-        return Adjusted(self.p.iloc[rows].set_axis(index), self.critical.iloc[rows].set_axis(index))
-
 
 def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series, level: float) -> Adjusted:
     """Adjust p-values so that of those up to `level`, at most this share is expected to be false.

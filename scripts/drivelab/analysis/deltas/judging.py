@@ -30,7 +30,7 @@ UNSETTLED = "not settled: the fitted asymptotes of the windows contradict it; pr
 
 
 def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, confidence_pct: float) -> pd.DataFrame:
-    """Return table `deltas` with verdicts and intervals by adjusted p-values, of this table or of a whole fleet.
+    """Return table `deltas` with verdicts and intervals by adjusted p-values.
 
     `difference` and `equivalence` have the index of `table`. A pair without an adjusted p-value keeps its verdict and
     doubts, and gets the interval of the confidence alone.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -13,7 +13,7 @@ from drivelab.tables.schemas import SCHEMAS
 
 
 def model_deltas(
-    summaries: Iterable[pd.DataFrame],
+    summary: pd.DataFrame,
     models: Mapping[str, str],
     basis: str,
     *,
@@ -22,13 +22,12 @@ def model_deltas(
 ) -> pd.DataFrame:
     """Make a table like `deltas` of the other models against that of the drive `basis`.
 
-    `summaries` are table `summary` of all drives, or parts of it: each value in one part, for all drives. `models` has
-    the model of each drive that has one. A verdict needs three specimens a side. `basis_n` and `comparison_n` count
-    specimens, and so do `recordings_needed`, doubts and remarks. Empty without a second model.
+    `summary` has all drives; `models` has the model of each drive that has one. A verdict needs three specimens a side.
+    `basis_n` and `comparison_n` count specimens, and so do `recordings_needed`, doubts and remarks. Empty without a
+    second model.
     """
-    parts = [pooled(_specimens(summary, models)) for summary in summaries] if basis in models else []
-    values = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"drive": []})
-    if values["drive"].nunique() < 2 or models[basis] not in set(values["drive"]):
+    values = pooled(_specimens(summary, models))
+    if values["drive"].nunique() < 2 or models.get(basis) not in set(values["drive"]):
         return pd.DataFrame(columns=SCHEMAS["deltas"].names)
     deltas = deltas_table(values, models[basis], margin_pct=margin_pct, confidence_pct=confidence_pct)
     return deltas.assign(**{

@@ -17,8 +17,8 @@ from drivelab.plan.yaml_file import load_yaml
 _PACKAGES = Path(sys.prefix) / "cluster"
 """Where './drivelab setup cluster' installs the executor, apart from the environment of local studies."""
 _EXECUTOR = "snakemake_executor_plugin_slurm"
-_CHAINS = ("rule_chain_", "rule_drive_")
-"""Prefixes of the comments of submissions that use a drive: one chain, or all chains of a fleet's drive."""
+_CHAIN = "rule_chain_"
+"""Prefix of the comment of a submission that uses a drive."""
 _SQUEUE = ("squeue", "--me", "--noheader", "--format", "%i|%T|%j|%Z|%k")
 
 
@@ -93,5 +93,5 @@ class Submission:
             job, state, name, folder, comment = line.split("|", 4)
             ours = re.fullmatch(rf"{self._prefix}_[0-9a-f-]{{36}}", name) and Path(folder) == Path.cwd()
             if ours and state != "COMPLETING":
-                jobs[job] = comment.startswith(_CHAINS) and state == "RUNNING"
+                jobs[job] = comment.startswith(_CHAIN) and state == "RUNNING"
         return jobs

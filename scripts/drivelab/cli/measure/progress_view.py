@@ -13,7 +13,7 @@ from drivelab.campaign.planning import Campaign
 from drivelab.core.units import format_duration
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
-from drivelab.recording.folders import home, is_recorded, worked_s
+from drivelab.recording.folders import is_recorded, worked_s
 from drivelab.recording.writer import read_object
 from drivelab.run.progress import status_of
 from drivelab.workflow.scheduling import reckoned_capacity_bytes
@@ -84,7 +84,7 @@ class ProgressView:
             print(outlook, flush=True)
 
     def _read(self, drive: str) -> dict[str, Any] | None:
-        status = status_of(read_object(home(self._campaign.study.results, drive) / f"status/{drive}.json"))
+        status = status_of(read_object(self._campaign.study.results / f"status/{drive}.json"))
         return None if status is None else asdict(status)
 
     def _outlook(self) -> str:

@@ -42,7 +42,6 @@ from drivelab.workflow import locks
 from drivelab.workflow.check import check_engines
 from drivelab.workflow.cluster import Cluster
 from drivelab.workflow.failures import explain
-from drivelab.workflow.fleet import Fleet
 from drivelab.workflow.layout import Layout
 from drivelab.workflow.locks import require_writable
 
@@ -105,8 +104,7 @@ def _run(
     finally:
         ended = status is not None and status >= 0  # else stages may still be releasing drives
         _release(layout.virtual_drives(), None if status == 0 else layout.kept_drives(), 0 if ended else _RELEASE_S)
-    targets = (Fleet(layout, judges=False) if campaign.fleet else layout).targets()
-    complete = status == 0 and all(Path(target).exists() for target in targets)
+    complete = status == 0 and all(Path(target).exists() for target in layout.targets())
     if not complete:
         explain(logs, status)
     return complete
@@ -271,12 +269,6 @@ def _print_result(campaign: Campaign, seconds: float) -> None:
     shown = campaign.study.results if restored_folder(Path.cwd()) is None else campaign.study.results.resolve()
     say(f"Done in {format_duration(seconds)}. Report: {shown / 'report/index.html'}")
     tables = campaign.study.results / "tables"
-    if campaign.fleet:
-        from drivelab.report.fleet_page import verdict
-
-        for sentence in verdict(tables, campaign.study.basis, campaign.study.margin_pct):
-            say(f"  {sentence}")
-        return
     recordings = [planned.plan.recording for planned in campaign.plans]
     for line in first_headlines(headline_inputs(tables, recordings, campaign.study.basis)):
         say(f"  {line}")

@@ -41,15 +41,6 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("-o", "--output", type=Path, required=True, help="trace to write")
     parser.set_defaults(handler=_capture_trace)
 
-    parser = commands.add_parser("part", description="Stage: run one drive of a large study as a separate workflow.")
-    parser.add_argument("study", type=Path, help="study file")
-    parser.add_argument("drive", help="drive whose part of the study is run")
-    parser.add_argument("--stamp", required=True, help="digest of everything that the part depends on")
-    parser.add_argument("--cores", type=int, required=True, help="CPU cores for the analysis")
-    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="workflow setting")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="file for the outcome")
-    parser.set_defaults(handler=_part)
-
 
 def _purge(options: argparse.Namespace) -> int:
     from drivelab.plan.plan import Plan
@@ -92,9 +83,3 @@ def _capture_trace(options: argparse.Namespace) -> int:
 
     capture_trace(Campaign.load(options.study), options.trace, options.output)
     return 0
-
-
-def _part(options: argparse.Namespace) -> int:
-    from drivelab.workflow.fleet import carry_out
-
-    return carry_out(options.study, options.drive, options.stamp, options.cores, options.output, options.config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drivelab.report.document import MANY
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import footnote
 from drivelab.report.numbers import DASH
@@ -10,23 +11,50 @@ from drivelab.report.table_fields import judged_cell, longest_of, metric_cell, s
 from drivelab.report.verdict import headline_deltas, subject_of
 from drivelab.report.view import Cell, Column, Table
 
+_Rows = tuple[tuple[Cell, ...], ...]
+
 
 def verdict_table(inputs: Inputs) -> Table | None:
-    """Return the headlines as a table: per cell the delta of each drive, then the values, basis first."""
+    """Return the headlines as a table: per workload the delta of each drive, then the values, basis first.
+
+    Of many drives, each drive has a row for each workload.
+    """
     deltas = headline_deltas(inputs)
     if not deltas:
         return None
-    basis = deltas[0]["basis"]
+    reasons = Reasons(inputs, deltas)
+    many = len(inputs.drives) >= MANY
+    columns, rows = (_of_each_drive if many else _of_each_workload)(inputs, deltas, reasons)
+    subjects = set(map(subject_of, deltas))
+    shown = [row for row in inputs.tables["summary"] if subject_of(row) in subjects]
+    return Table(
+        id="verdict-table",
+        caption="Headline tests",
+        columns=columns,
+        rows=rows,
+        note=" ".join(
+            [
+                "Δ is positive if the compared drive is better than the basis, for speeds and for times. Its "
+                "confidence interval is below it.",
+                footnote(deltas),
+            ]
+        ).strip(),
+        reasons=reasons.notes,
+        sources=inputs.sources(name for row in shown for name in row["recordings"]),
+        filtered=many,
+    )
+
+
+def _of_each_workload(inputs: Inputs, deltas: list[Row], reasons: Reasons) -> tuple[tuple[Column, ...], _Rows]:
     others = list(dict.fromkeys(row["comparison"] for row in deltas))
     longest = longest_of(deltas)
-    reasons = Reasons(inputs, deltas)
-    columns = [
+    columns = (
         Column("Workload", numeric=False),
         *(Column(f"Δ {drive}") for drive in others),
         Column("Metric", numeric=False),
-        Column(f"{basis} (basis)"),
+        Column(f"{deltas[0]['basis']} (basis)"),
         *map(Column, others),
-    ]
+    )
     by_subject: dict[tuple[str, str, str], dict[str, Row]] = {}
     for delta in deltas:
         by_subject.setdefault(subject_of(delta), {})[delta["comparison"]] = delta
@@ -44,19 +72,22 @@ def verdict_table(inputs: Inputs) -> Table | None:
                 *(side[1] if side else Cell("not measured", tone="missing") for side in sides),
             )
         )
-    shown = [row for row in inputs.tables["summary"] if subject_of(row) in by_subject]
-    return Table(
-        id="verdict-table",
-        caption="Headline tests",
-        columns=tuple(columns),
-        rows=tuple(rows),
-        note=" ".join(
-            [
-                "Δ is positive if the compared drive is better than the basis, for speeds and for times. Its "
-                "confidence interval is below it.",
-                footnote(deltas),
-            ]
-        ).strip(),
-        reasons=reasons.notes,
-        sources=inputs.sources(name for row in shown for name in row["recordings"]),
+    return columns, tuple(rows)
+
+
+def _of_each_drive(inputs: Inputs, deltas: list[Row], reasons: Reasons) -> tuple[tuple[Column, ...], _Rows]:
+    longest = longest_of(deltas)
+    columns = (
+        Column("Drive", numeric=False), Column("Workload", numeric=False), Column("Δ"), Column("Metric", numeric=False),
+        Column(f"{deltas[0]['basis']} (basis)"), Column("Value"),
+    )  # fmt: skip
+    return columns, tuple(
+        (
+            Cell(delta["comparison"], anchor=inputs.anchors.get((delta["comparison"], delta["measurement"]), "")),
+            Cell(delta["cell_label"], small=delta["measurement"]),
+            judged_cell(inputs, delta, longest, reasons),
+            metric_cell(delta),
+            *side_cells(inputs, delta),
+        )
+        for delta in deltas
     )
