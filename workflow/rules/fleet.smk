@@ -33,7 +33,7 @@ rule fleet_tables:
     benchmark:
         "<results>/logs/benchmarks/fleet_tables.tsv"
     params:
-        code=code_digest("analysis.fleet_parts"),
+        code=digest("analysis", "report"),
         margin_pct=fleet.campaign.study.margin_pct,
     script:
         "../../scripts/fleet_tables.py"
@@ -51,7 +51,7 @@ rule fleet_deltas:
     benchmark:
         "<results>/logs/benchmarks/fleet_deltas.tsv"
     params:
-        code=code_digest("analysis.fleet_parts"),
+        code=digest("analysis", "report"),
         study=fleet.report_facts(),
     script:
         "../../scripts/fleet_deltas.py"
@@ -74,10 +74,7 @@ rule fleet_report:
     benchmark:
         "<results>/logs/benchmarks/fleet_report.tsv"
     params:
-        code=code_digest("report.fleet_page"),
-        templates=files_digest(
-            *(f"report/templates/{name}*" for name in ("report.", "parts.", "many_drives.", "charts.")),
-        ),
+        code=digest("analysis", "report"),
         study=fleet.report_facts(),
     script:
         "../../scripts/fleet_report.py"

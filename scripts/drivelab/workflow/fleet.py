@@ -24,7 +24,7 @@ from drivelab.plan.plan import canonical
 from drivelab.plan.study import PARTS
 from drivelab.recording.writer import MANIFEST, write_json
 from drivelab.run.consent import snakemake_arguments
-from drivelab.workflow.code_digest import code_digest, files_digest
+from drivelab.workflow.digest import digest
 from drivelab.workflow.failures import SAID, reasons
 from drivelab.workflow.layout import Layout
 from drivelab.workflow.scheduling import Scheduling, Use
@@ -37,14 +37,9 @@ _NAMED = 3
 _MADE = ("tables/summary.parquet", "tables/exclusions.parquet", "tables/conditions.parquet", "tables/drives.parquet",
          "tables/hosts.parquet", "tables/traces.parquet", "report/index.html", "report/pts-pages.pdf")  # fmt: skip
 """Final files of a part, which the last step joins."""
-_CODE = ("collect.collect", "collect.inventory", "collect.conditions", "analysis.values.summary", "analysis.exclusions",
-         "analysis.deltas.differences", "tables.windows", "analysis.detectors", "analysis.values.saturation_table",
-         "trace.statistics.count", "figures.base.sheets", "report.study_facts", "report.pdf")  # fmt: skip
-_PAGES = ("report", "parts", "reading", "charts", "pages")
 _NO_PART_OF_STAMPS = ("altered", "protocols", "basis", "clock_reason", "cannot_capture")
 """Facts of a study's report that stamps omit: the first two are in each plan's mark, the basis matters only to the
 join, and the others differ between the host that starts a fleet and the hosts that run its parts."""
-_TEMPLATES = tuple(f"report/templates/{name}.*" for name in _PAGES)
 
 
 class Fleet:
@@ -181,9 +176,7 @@ def _common(layout: Layout) -> str:
             "clock": layout.campaign.clock[1] if study.clock == "virtual" else study.clock,
             "limits": layout.taint_limits(),
             "png": layout.png,
-            "code": code_digest(*_CODE),
-            "templates": files_digest(*_TEMPLATES),
-            "captions": layout.captions(),
+            "code": digest("analysis", "collect"),
         }
     )
 
