@@ -5,7 +5,7 @@ Plan of a study: snakemake -n --config study=config/demo.yaml. Add png=no to dra
 
 from snakemake.utils import min_version, validate
 
-from drivelab.workflow.code_digest import code_digest, files_digest
+from drivelab.workflow.digest import digest
 from drivelab.core.programs import shell_function
 from drivelab.workflow import snakemake_internals
 from drivelab.workflow.load import IMPORTS, WARM_UP, load

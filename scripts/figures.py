@@ -3,16 +3,15 @@
 from pathlib import Path
 
 from drivelab.core.errors import reported
-from drivelab.figures.base import kept, sheets
+from drivelab.figures.base import sheets
 from drivelab.tables import io
 
 with reported(snakemake.log[0]):
     files = [Path(path) for path in snakemake.output]
-    made_from = kept.origins(snakemake.params.code, dict(snakemake.input.items()), sheets.tables_of)
-    stems = kept.not_right(files, made_from)
+    stems = {path.stem: path.with_suffix("") for path in files}
     tables = {name: io.read(path, name) for name, path in snakemake.input.items()}
     measurement = snakemake.wildcards.measurement
     of_study = ("deltas", "summary", "variation")
     tables |= {name: t[t["measurement"] == measurement] for name, t in tables.items() if name in of_study}
     subject = f"{snakemake.wildcards.get('drive', 'all drives')}, {measurement}"
-    sheets.draw(stems, tables, subject, png=any(file.suffix == ".png" for file in files), made_from=made_from)
+    sheets.draw(stems, tables, subject, png=any(file.suffix == ".png" for file in files))

@@ -3,12 +3,11 @@
 from pathlib import Path
 
 from drivelab.core.errors import reported
-from drivelab.figures.base import kept, trace_sheet
+from drivelab.figures.base import trace_sheet
 from drivelab.tables import io
 
 with reported(snakemake.log[0]):
     files = [Path(path) for path in snakemake.output]
-    made_from = kept.origins(snakemake.params.code, dict(snakemake.input.items()), trace_sheet.tables_of)
-    stems = kept.not_right(files, made_from)
     tables = {name: io.read(path, name) for name, path in snakemake.input.items()}
-    trace_sheet.draw(stems, tables, png=any(file.suffix == ".png" for file in files), made_from=made_from)
+    stems = {path.stem: path.with_suffix("") for path in files}
+    trace_sheet.draw(stems, tables, png=any(file.suffix == ".png" for file in files))

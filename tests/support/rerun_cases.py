@@ -32,7 +32,7 @@ def chains(recordings: list[str]) -> Jobs:
     """Return the jobs that use the drives for these recordings, and those of their tables."""
     replays = [recording for recording in recordings if REPLAY in recording]
     others = [recording for recording in recordings if recording not in replays]
-    chain = dict.fromkeys(("plan", "purge", "precondition", "tables", "steady_state", "findings"), recordings)
+    chain = dict.fromkeys(("plan", "purge", "precondition", "tables"), recordings)
     return chain | {rule: which for rule, which in (("measure", others), ("replay", replays)) if which}
 
 
@@ -52,16 +52,15 @@ def measured(recordings: list[str], *measurements: str) -> Jobs:
 
 
 REPORT = study("report", "report_pdf")
-DELTAS = study("deltas") | comparisons(*MEASUREMENTS) | REPORT
-JUDGED = study("exclusions", "differences", "summary") | DELTAS
+JUDGED = study("analysis") | comparisons(*MEASUREMENTS) | REPORT
 """Jobs that depend on the tables of recordings."""
 TRACE = {rule: ["sqlite"] for rule in ("trace_statistics", "trace_figures")}
-TABLES = {rule: of() for rule in ("tables", "steady_state", "findings", "figures")} | JUDGED
+TABLES = {rule: of() for rule in ("tables", "figures")} | JUDGED
 ANALYSIS = TABLES | TRACE | study("inventory")
 """All jobs that use no drive."""
 OF_TRACE = TRACE | study("inventory") | {"figures": of(measurements=[SATURATION])} | comparisons(SATURATION) | REPORT
 OP7_IOPS = ["op7/pts-iops"]
-ITS_TABLES = dict.fromkeys(("tables", "steady_state", "findings", "figures"), OP7_IOPS) | JUDGED
+ITS_TABLES = dict.fromkeys(("tables", "figures"), OP7_IOPS) | JUDGED
 OF_RENAMED = measured(of(["left"])) | {"figures": sorted({*of(["left"]), *of(["op28"], [SATURATION])})}
 NOTHING: Jobs = {}
 
@@ -78,18 +77,18 @@ class Case:
 
 
 CASES = (
-    Case("threshold (`relative_standard_error`)", after.THRESHOLD, study("summary") | DELTAS),
-    Case("`margin` of the deltas", after.MARGIN, DELTAS),
+    Case("threshold (`relative_standard_error`)", after.THRESHOLD, JUDGED),
+    Case("`margin` of the deltas", after.MARGIN, JUDGED),
     Case("limit of taint (`taint: {load: 30%}`)", after.mini("basis:", "taint: {load: 30%}\nbasis:"), TABLES),
-    Case("`basis` of the deltas", after.mini("basis: op7", "basis: op28"), study("differences") | DELTAS),
+    Case("`basis` of the deltas", after.mini("basis: op7", "basis: op28"), JUDGED),
     Case(
         "code of one module of figures",
         after.append("scripts/drivelab/figures/kinds/soak/saturation_bytes.py"),
-        {"figures": of(measurements=[SATURATION]), "comparison_figures": [SATURATION]} | REPORT,
+        {"figures": of(), "trace_figures": ["sqlite"]} | comparisons(*MEASUREMENTS) | REPORT,
     ),
-    Case("module that an analysis imports", after.append("scripts/drivelab/analysis/deltas/deltas.py"), DELTAS),
-    Case("script of an analysis", after.append("scripts/summary.py"), study("summary") | DELTAS),
-    Case("template of the report", after.append("scripts/drivelab/report/templates/report.css", "\n"), study("report")),
+    Case("module that an analysis imports", after.append("scripts/drivelab/analysis/deltas/deltas.py"), JUDGED),
+    Case("script of an analysis", after.append("scripts/analysis.py"), JUDGED),
+    Case("template of the report", after.append("scripts/drivelab/report/templates/report.css", "\n"), REPORT),
     Case(
         "titles of the study and of a protocol",
         after.both(
@@ -101,7 +100,7 @@ CASES = (
     Case(
         "parameter of a protocol that the study overrides",
         after.edit(after.PROTOCOL, "runtime: 60s", "runtime: 61s"),
-        study("differences") | DELTAS,
+        JUDGED,
     ),
     Case(
         "comment in a protocol",
@@ -109,11 +108,6 @@ CASES = (
         NOTHING,
     ),
     Case("comment in the study", after.mini("basis: op7\n", "basis: op7   # the smaller one\n"), NOTHING),
-    Case(
-        "comment in the code of an analysis",
-        after.append("scripts/drivelab/analysis/deltas/deltas.py", "# a remark\n"),
-        NOTHING,
-    ),
     Case("comment in rules", after.comment_in_rules, NOTHING),
     Case("code of a measurement", after.append("scripts/drivelab/run/loop.py"), NOTHING),
     Case(
@@ -132,7 +126,7 @@ CASES = (
     Case(
         "clock set back by a day, and the threshold",
         after.both(after.clock_set_back, after.THRESHOLD),
-        study("summary") | DELTAS,
+        JUDGED,
     ),
     Case(
         "`.snakemake` lost, and the threshold",
@@ -142,10 +136,10 @@ CASES = (
     ),
     Case("records of Snakemake in a newer format", after.records_of_format(7), ANALYSIS),
     Case("records of another Snakemake in the same format", after.records_with_more, NOTHING),
-    Case("another checkout made a table of the same results", after.another_checkout_ran, study("summary") | DELTAS),
+    Case("another checkout made a table of the same results", after.another_checkout_ran, JUDGED),
     Case("all tables deleted", after.gone("results/tables"), ANALYSIS),
     Case("one table of a recording deleted", after.gone("results/tables/op7/pts-iops/*/cells.parquet"), ITS_TABLES),
-    Case("a table of the study deleted", after.gone("results/tables/deltas.parquet"), DELTAS),
+    Case("a table of the study deleted", after.gone("results/tables/deltas.parquet"), JUDGED),
     Case("a figure deleted", after.gone("results/figures/op7/pts-iops/*/window.svg"), {"figures": OP7_IOPS} | REPORT),
     Case("the report deleted", after.gone("results/report/index.html"), study("report")),
     Case("all logs deleted", after.gone("results/logs"), NOTHING),
@@ -180,7 +174,7 @@ CASES = (
         after.mini(after.REPLAY_ENTRY, ""),
         {"figures": of(measurements=[SATURATION])} | study("inventory") | JUDGED | comparisons(IOPS, SATURATION),
     ),
-    Case("measurements listed in another order", after.reordered, study("differences", "summary") | DELTAS),
+    Case("measurements listed in another order", after.reordered, JUDGED),
     Case(
         "a measurement renamed",
         after.mini("  - protocol: pts-iops\n", "  - protocol: pts-iops\n    name: iops\n"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
 from mini_project import Project
 
 from drivelab.figures.base.svg import values_of
@@ -17,7 +16,6 @@ def test_each_picture_carries_its_values(finished: Project) -> None:
     for picture in pictures:
         values = json.loads(values_of(picture.read_text(encoding="utf-8")))
         assert all(panel["marks"] for panel in values["panels"]), picture
-        assert values["made_from"]
 
 
 def test_the_pages_for_print_are_there(finished: Project) -> None:
@@ -27,14 +25,6 @@ def test_the_pages_for_print_are_there(finished: Project) -> None:
 def test_deleted_pages_are_made_again(copy: Project) -> None:
     (copy.folder / "results/report/pts-pages.pdf").unlink()
     assert copy.to_do() == {"report_pdf": 1}
-
-
-@pytest.mark.parametrize(
-    ("template", "text", "rule"), [("report.css", "a {", "report"), ("pages.typ", "#set page(", "report_pdf")]
-)
-def test_each_template_belongs_to_one_report(copy: Project, template: str, text: str, rule: str) -> None:
-    copy.edit(f"scripts/drivelab/report/templates/{template}", text, f"{text} ")
-    assert copy.to_do() == {rule: 1}
 
 
 def test_snakemakes_own_report_shows_the_figures_with_their_captions(copy: Project) -> None:

@@ -1,7 +1,10 @@
-from drivelab.workflow.figure_kinds import OVER_SIZES, figure_code
+from drivelab.workflow.figure_kinds import OVER_SIZES
+
+DRAWN = digest(
+    "figures.py", "trace_figures.py", "analysis.exclusions", "analysis.values", "analysis.verdict", "figures"
+)
 
 # One job draws all figures of a recording; there is a rule for each combination of figures that the plans need.
-# Current figures are kept, so the files stay in place while a job runs (update).
 for number, kinds in enumerate(layout.figure_sets(), start=1):
 
     rule:
@@ -10,7 +13,7 @@ for number, kinds in enumerate(layout.figure_sets(), start=1):
         input:
             **layout.figure_tables(kinds),
         output:
-            **layout.figures("RECORDING", kinds, update, report),
+            **layout.figures("RECORDING", kinds, report),
         log:
             "<results>/logs/figures/{drive}/{measurement}/{key}.log",
         benchmark:
@@ -18,7 +21,7 @@ for number, kinds in enumerate(layout.figure_sets(), start=1):
         wildcard_constraints:
             **layout.with_figures(kinds),
         params:
-            code=figure_code(kinds),
+            code=DRAWN,
         script:
             "../../scripts/figures.py"
 
@@ -32,7 +35,7 @@ for number, kinds in enumerate(sorted(set(layout.over_drives.values())), start=1
         input:
             **layout.tables_over_drives(kinds),
         output:
-            **layout.figures("comparison/{measurement}", kinds, update, report),
+            **layout.figures("comparison/{measurement}", kinds, report),
         log:
             "<results>/logs/comparison_figures/{measurement}.log",
         benchmark:
@@ -40,7 +43,7 @@ for number, kinds in enumerate(sorted(set(layout.over_drives.values())), start=1
         wildcard_constraints:
             measurement=layout.measurements_with(kinds),
         params:
-            code=figure_code(kinds),
+            code=DRAWN,
         script:
             "../../scripts/figures.py"
 
@@ -50,7 +53,7 @@ rule size_figures:
     input:
         **layout.tables_over_sizes(),
     output:
-        **layout.figures("comparison/{measurement}", OVER_SIZES, update, report),
+        **layout.figures("comparison/{measurement}", OVER_SIZES, report),
     log:
         "<results>/logs/comparison_figures/{measurement}.log",
     benchmark:
@@ -58,7 +61,7 @@ rule size_figures:
     wildcard_constraints:
         measurement=layout.names_by_size(),
     params:
-        code=figure_code(OVER_SIZES),
+        code=DRAWN,
     script:
         "../../scripts/figures.py"
 
@@ -68,7 +71,7 @@ rule trace_figures:
     input:
         **layout.trace_tables(),
     output:
-        **layout.figures("traces/{trace}", ["trace"], update, report),
+        **layout.figures("traces/{trace}", ["trace"], report),
     log:
         "<results>/logs/trace_figures/{trace}.log",
     benchmark:
@@ -76,6 +79,6 @@ rule trace_figures:
     wildcard_constraints:
         trace=layout.trace_names(),
     params:
-        code=figure_code(["trace"]),
+        code=DRAWN,
     script:
         "../../scripts/trace_figures.py"

@@ -1,3 +1,18 @@
+REPORTED = digest(
+    "report.py",
+    "report_pdf.py",
+    "analysis",
+    "collect",
+    "drives",
+    "figures",
+    "host",
+    "replay",
+    "report",
+    "trace",
+    "virtual",
+)
+
+
 rule report:
     """Write the report, a page for the browser."""
     input:
@@ -33,11 +48,7 @@ rule report:
     benchmark:
         "<results>/logs/benchmarks/report.tsv"
     params:
-        code=code_digest("report.py"),
-        templates=files_digest(
-            *(f"report/templates/{name}*" for name in ("report.", "parts.", "reading.", "charts.")),
-        ),
-        captions=layout.captions(),
+        code=REPORTED,
         study=layout.report_facts(),
     script:
         "../../scripts/report.py"
@@ -54,9 +65,7 @@ rule report_pdf:
     benchmark:
         "<results>/logs/benchmarks/report_pdf.tsv"
     params:
-        code=code_digest("report_pdf.py"),
-        templates=files_digest("report/templates/pages.*"),
-        captions=layout.captions(),
+        code=REPORTED,
         study=layout.report_facts(),
     script:
         "../../scripts/report_pdf.py"

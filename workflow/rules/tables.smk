@@ -1,5 +1,5 @@
 rule tables:
-    """Read the evidence of a recording into tables."""
+    """Read the evidence of a recording into tables, and find its steady-state windows, anomalies and phases."""
     input:
         manifest="<results>/recordings/{drive}/{measurement}/{key}/recording.json",
     output:
@@ -10,12 +10,26 @@ rule tables:
         application_runs="<results>/tables/{drive}/{measurement}/{key}/application_runs.parquet",
         load_rates="<results>/tables/{drive}/{measurement}/{key}/load_rates.parquet",
         telemetry="<results>/tables/{drive}/{measurement}/{key}/telemetry.parquet",
+        steady_state="<results>/tables/{drive}/{measurement}/{key}/steady_state.parquet",
+        findings="<results>/tables/{drive}/{measurement}/{key}/findings.parquet",
+        saturation="<results>/tables/{drive}/{measurement}/{key}/saturation.parquet",
     log:
         "<results>/logs/tables/{drive}/{measurement}/{key}.log",
     benchmark:
         "<results>/logs/benchmarks/tables/{drive}/{measurement}/{key}.tsv"
     params:
-        code=code_digest("tables.py"),
+        code=digest(
+            "tables.py",
+            "analysis.detectors",
+            "analysis.values",
+            "collect",
+            "drives",
+            "fio",
+            "native",
+            "replay",
+            "telemetry",
+            "trace",
+        ),
         reduced=lambda wildcards: bool(layout.planned(wildcards).altered),
         limits=layout.taint_limits(),
     script:
@@ -38,7 +52,7 @@ rule inventory:
     benchmark:
         "<results>/logs/benchmarks/inventory.tsv"
     params:
-        code=code_digest("inventory.py"),
+        code=digest("inventory.py", "collect", "trace"),
         traces=list(layout.traces()),
     script:
         "../../scripts/inventory.py"

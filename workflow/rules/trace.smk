@@ -31,6 +31,6 @@ rule trace_statistics:
     wildcard_constraints:
         trace=layout.trace_names(),
     params:
-        code=code_digest("trace_statistics.py"),
+        code=digest("trace_statistics.py", "trace"),
     script:
         "../../scripts/trace_statistics.py"

@@ -22,7 +22,7 @@ from drivelab.criteria.inert import IO_PATH
 from drivelab.plan.plan import Plan, canonical
 from drivelab.plan.subject_kinds import DRIVE
 from drivelab.recording.checksums import checksummed
-from drivelab.recording.writer import read_journal
+from drivelab.recording.writer import MANIFEST, read_journal
 from drivelab.tables.schemas import SCHEMAS
 
 TEMPERATURE = "temperature"
@@ -71,9 +71,9 @@ def conditions(
     return pd.DataFrame(rows, columns=SCHEMAS["conditions"].names)
 
 
-def start_times(manifests: Iterable[Path]) -> dict[str, str]:
+def start_times(recordings: Iterable[Path]) -> dict[str, str]:
     """Return the start of each recording, ISO 8601, by the recording's name."""
-    return {"/".join(path.parts[-4:-1]): str(_read(path)["started"]) for path in manifests}
+    return {"/".join(path.parts[-3:]): str(_read(path / MANIFEST)["started"]) for path in recordings}
 
 
 def _facets(path: Path, plan: Plan, altered: Sequence[str]) -> Facets:

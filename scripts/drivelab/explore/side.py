@@ -11,6 +11,7 @@ import pandas as pd
 
 from drivelab.analysis.deltas.doubts import LOAD, NOT_KNOWN, WORKLOAD_FACETS
 from drivelab.analysis.exclusions import WHOLE, exclusions_table, left_out
+from drivelab.analysis.study_tables import BIN_COLUMNS, COUNTED
 from drivelab.analysis.values.summary import summary_table
 from drivelab.collect.conditions import conditions
 from drivelab.criteria.repeats import THRESHOLD_PCT
@@ -84,10 +85,6 @@ def differing_loads(basis: _Side, comparison: _Side, *, intended: bool) -> pd.Da
     return pd.DataFrame(rows, columns=SCHEMAS["differences"].names).astype({"intended": bool})
 
 
-_SUMMARISED = ("cells", "steady_state", "replays", "replay_passes", "application_runs", "load_rates")
-_BIN_COLUMNS = ("recording", "step", "round", "part", "latency_ns", "count")
-
-
 @dataclass(frozen=True)
 class Side:
     """Values of one selector: tables in which its text, `name`, is the drive."""
@@ -126,7 +123,7 @@ def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_thresho
     other_plans = _by_other_plans(chosen)
     kept = chosen[~chosen["recording"].isin({row["recording"] for row in other_plans})]
     paths = {recording: results / "tables" / recording for recording in kept["recording"]}
-    tables = {table: io.read([path / f"{table}.parquet" for path in paths.values()], table) for table in _SUMMARISED}
+    tables = {table: io.read([path / f"{table}.parquet" for path in paths.values()], table) for table in COUNTED}
     exclusions = exclusions_table(
         tables["cells"],
         kept,
@@ -139,7 +136,7 @@ def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_thresho
     bins = io.read_part(
         [paths[recording] / "latency_bins.parquet" for recording in counted],
         "latency_bins",
-        _BIN_COLUMNS,
+        BIN_COLUMNS,
         ("kind", "soak"),
     )
     scores = {

@@ -111,7 +111,6 @@ FIGURES: Mapping[str, FigureKind] = {name: kind for name, kind in ALL.items() if
 TRACE_FIGURES: Mapping[str, FigureKind] = {name: kind for name, kind in ALL.items() if TRACE in kind.when}
 """Figures of traces."""
 DRAWING = [
-    f"{__package__}.{name}"
-    for name in ("base.sheets", "base.kept", *dict.fromkeys(kind.module for kind in FIGURES.values()))
+    f"{__package__}.{name}" for name in ("base.sheets", *dict.fromkeys(kind.module for kind in FIGURES.values()))
 ]
 """All modules that draw, for a process that imports them once for many figures."""

@@ -72,10 +72,10 @@ def _product(stem: str, suffix: str, folder: Path, compiler: Sequence[str]) -> P
     digest = hashlib.sha256(" ".join(compiler).encode())
     for path in sorted(folder.glob("*.[ch]")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return place_of(f"{stem}-{digest.hexdigest()[:16]}{suffix}")
+    return _place_of(f"{stem}-{digest.hexdigest()[:16]}{suffix}")
 
 
-def place_of(name: str) -> Path:
+def _place_of(name: str) -> Path:
     """Return the path of a product: in the virtual environment, or in the user's cache folder."""
     environment = Path(sys.prefix) / "lib" / "drivelab"
     is_own = sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK)

@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from drivelab.analysis.values.recording_tables import recording_tables
 from drivelab.analysis.values.saturation_table import saturation_table
 from drivelab.collect import inventory
-from drivelab.collect.recording_tables import recording_tables
 from drivelab.core.terminal import visible
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from drivelab.figures.registry import ALL, FIGURES
+from drivelab.figures.registry import ALL
 from drivelab.plan.cell import beside_of
 from drivelab.virtual.effects import TELLING
-from drivelab.workflow.code_digest import code_digest
 
 Fields = Mapping[str, Any]
 """Fields of a step of a plan, such as cells and end of a loop."""
@@ -56,17 +55,6 @@ _BESIDES = {"block_sizes", "block_size_max_bytes", "beside", "zones", "zipf"}
 _FEWEST_ON_AXIS = 3
 _FEWEST_OF_HISTORY = 10
 """Fewest rounds of a loop without a window that are drawn one by one."""
-
-
-def figure_code(kinds: Iterable[str]) -> dict[str, str]:
-    """Return a digest of the code of each figure of these kinds, so that other changes do not redraw it."""
-    return {
-        name: code_digest("figures.py", f"figures.{FIGURES[name].module}")
-        if name in FIGURES
-        else code_digest("trace_figures.py", f"figures.{ALL[name].module}")  # a trace has its own registry
-        for kind in kinds
-        for name in FIGURES_OF[kind]
-    }
 
 
 def figure_kinds(subject: Mapping[str, Any]) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -88,13 +87,10 @@ class FigureLayout:
         names = dict.fromkeys(name for kind in of_kinds for name in TABLES_OF[kind])
         return {name: self.path(f"tables/{'' if name == 'drives' else 'RECORDING/'}{name}.parquet") for name in names}
 
-    def figures(
-        self, place: str, of_kinds: Iterable[str], update: Callable[[str], str], report: Callable[..., str]
-    ) -> dict[str, str]:
+    def figures(self, place: str, of_kinds: Iterable[str], report: Callable[..., str]) -> dict[str, str]:
         """Return the output files of a rule that draws figures of a recording, a comparison or a trace.
 
-        `update` and `report` are functions of Snakemake, which this library does not import. `update` keeps files
-        while their job runs; `report` adds SVG files with caption and category to Snakemake's report.
+        `report` is Snakemake's, which this library does not import: it adds SVG files to Snakemake's own report.
         """
         files: dict[str, str] = {}
         for kind, name in ((of_kind, figure) for of_kind in of_kinds for figure in FIGURES_OF[of_kind]):
@@ -105,20 +101,15 @@ class FigureLayout:
                 drive = "all" if kind in (*OVER_DRIVES, *OVER_SIZES) else "{drive}"
                 subject, labels = "{measurement}", {"test": "{measurement}", "drive": drive, "figure": name}
             files[name] = report(
-                update(f"{stem}.svg"),
+                f"{stem}.svg",
                 caption=str(_caption_file(name)),
                 category="Figures",
                 subcategory=subject,
                 labels=labels,
             )
             if self.png:
-                files[f"{name}_png"] = update(f"{stem}.png")
+                files[f"{name}_png"] = f"{stem}.png"
         return files
-
-    def captions(self) -> str:
-        """Return a digest of the titles and captions of all figures: the reports depend on them."""
-        words = "\n".join(f"{name}: {kind.title}. {kind.caption}" for name, kind in ALL.items())
-        return hashlib.sha256(words.encode()).hexdigest()[:16]
 
     def all_figures(self, ending: str = "svg") -> list[str]:
         """Return all figure files of the study with an ending, `svg` or `png`; none if PNG is off."""

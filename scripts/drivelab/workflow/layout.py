@@ -152,6 +152,25 @@ class Layout(FigureLayout):
         """Return descriptions of each recording's protocol changes; empty for an unchanged protocol."""
         return {planned.plan.recording: list(planned.altered) for planned in self.campaign.plans}
 
+    def analysis_facts(self) -> dict[str, Any]:
+        """Return the facts of the study for `drivelab.analysis.study_tables`."""
+        study = self.campaign.study
+        return {
+            "others": self.other_folders(),
+            "drives": list(study.subjects),
+            "measurements": self.measurements(),
+            "rse_threshold_pct": study.rse_threshold_pct,
+            "scores": self.scores(),
+            "score_sets": study.scores,
+            "basis": study.basis,
+            "basis_is_there": self.campaign.basis_is_there,
+            "models": self.models(),
+            "altered": self.altered(),
+            "pairs": self.compared_pairs(),
+            "intended": study.intended,
+            "comparison": self.comparison(),
+        }
+
     def report_facts(self) -> dict[str, Any]:
         """Return the facts of the study that the report and the analysis need besides tables and recordings."""
         study, plans = self.campaign.study, self.campaign.plans

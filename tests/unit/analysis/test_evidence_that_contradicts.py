@@ -12,10 +12,10 @@ import pytest
 from made_recordings import SOAK, change_documents, change_job, change_journal, copied, made_recording
 
 from drivelab.analysis.exclusions import exclusions_table
+from drivelab.analysis.recording_facts import recording_facts
 from drivelab.collect.belonging import foreign_devices
 from drivelab.collect.collect import collect
 from drivelab.criteria.soundness import split
-from drivelab.explore.row_selection import recording_facts
 from drivelab.fio.consistency import contradiction, contradiction_of_slice
 from drivelab.fio.document import documents, from_document
 from drivelab.fio.series import slices

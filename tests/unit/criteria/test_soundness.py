@@ -18,12 +18,12 @@ from rows import key, loop, soak, table
 
 from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.exclusions import counted, exclusions_table, left_out
+from drivelab.analysis.recording_facts import recording_facts, strangers
 from drivelab.analysis.values.summary import summary_table
 from drivelab.analysis.verdict import FASTER_BEYOND
 from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError
 from drivelab.criteria.soundness import MISSING_ROUND, because, missing_cells, sound, split, unsound_cells
-from drivelab.explore.row_selection import recording_facts, strangers
 from drivelab.tables import io
 from drivelab.tables.windows import windows_table
 

@@ -13,7 +13,7 @@ import pytest
 from drivelab.figures import FIGURES
 from drivelab.figures.base.sheets import ROWS
 from drivelab.figures.registry import ALL, TRACE_FIGURES, discovered
-from drivelab.workflow.figure_kinds import FIGURES_OF, OF_A_RECORDING, TABLES_OF, figure_code
+from drivelab.workflow.figure_kinds import FIGURES_OF, OF_A_RECORDING, TABLES_OF
 
 LIBRARY = Path(__file__).resolve().parents[3] / "scripts"
 
@@ -70,51 +70,9 @@ def test_a_kind_has_the_tables_of_its_figures(kind: str) -> None:
 
 def test_naming_figures_loads_nothing_that_draws() -> None:
     code = (
-        "import sys; from drivelab.workflow.figure_kinds import figure_code; figure_code(['steady']); "
+        "import sys; from drivelab.workflow.figure_kinds import FIGURES_OF; FIGURES_OF['steady']; "
         "print([name for name in ('matplotlib', 'pandas', 'numpy') if name in sys.modules])"
     )
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(LIBRARY)})
     assert result.stdout.strip() == "[]"
-
-
-def _digests(monkeypatch: pytest.MonkeyPatch, changed: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the digests of all figures without and with one more statement in module `changed`."""
-    from drivelab.workflow import code_digest as module
-
-    before = figure_code(FIGURES_OF)
-    read, (wanted,) = module._read, (LIBRARY / "drivelab/figures").rglob(f"{changed}.py")
-
-    def tampered(path: Path) -> tuple[str, tuple[str, ...]]:
-        text, names = read(path)
-        return (text + "changed", names) if path == wanted else (text, names)
-
-    monkeypatch.setattr(module, "_read", tampered)
-    return before, figure_code(FIGURES_OF)
-
-
-@pytest.mark.parametrize(
-    ("module", "figures"),
-    [
-        ("convergence", {"convergence", "round_history", "convergence_max", "pre_writes"}),
-        ("replay_phases", {"replay_phases"}),
-        ("trace_heat", {"trace_heat"}),
-    ],
-)
-def test_a_change_of_one_figure_redraws_no_others(
-    monkeypatch: pytest.MonkeyPatch, module: str, figures: set[str]
-) -> None:
-    before, after = _digests(monkeypatch, module)
-    assert {name for name in before if before[name] != after[name]} == figures
-
-
-def test_a_change_of_the_style_redraws_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = _digests(monkeypatch, "style")
-    assert all(before[name] != after[name] for name in before)
-
-
-def test_a_change_for_replays_is_of_replays(monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = _digests(monkeypatch, "replay_common")
-    changed = {name for name in before if before[name] != after[name]}
-    assert changed
-    assert changed <= {*FIGURES_OF["replay"], *FIGURES_OF["phases"]}

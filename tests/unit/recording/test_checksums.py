@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from made_recordings import SOAK, made_recording, without_checksums
 
 from drivelab.analysis.exclusions import exclusions_table, left_out
+from drivelab.analysis.recording_facts import recording_facts
 from drivelab.cli.main import main
 from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError
-from drivelab.explore.row_selection import recording_facts
 from drivelab.plan.plan import Plan
 from drivelab.recording import checksums
 from drivelab.recording.checksums import CHECKSUMS, altered, checksummed, digests

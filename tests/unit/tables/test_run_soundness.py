@@ -12,10 +12,10 @@ import pytest
 import replay_frames
 
 from drivelab.analysis.exclusions import exclusions_table
+from drivelab.analysis.recording_facts import recording_facts
 from drivelab.analysis.values.summary import summary_table
 from drivelab.collect.replays import replay_tables
 from drivelab.collect.soundness_of_runs import application_runs
-from drivelab.explore.row_selection import recording_facts
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS

@@ -134,16 +134,14 @@ def draw(
     subject: str,
     *,
     png: bool = True,
-    made_from: Mapping[str, str] | None = None,
 ) -> None:
     """Draw the figures named by the keys of `stems` from one measurement's `tables` and save each (`style.save`).
 
     Figures of loops show the first tracked metric, if there is one. Recordings that table `exclusions`, if given,
-    excludes as a whole are not shown. A figure without remaining values becomes a placeholder. `made_from` has the
-    digest of each figure (`kept`).
+    excludes as a whole are not shown. A figure without remaining values becomes a placeholder.
     """
     for name, figure in sheets(stems, tables, subject):
-        style.save(figure, stems[name], png=png, made_from=(made_from or {}).get(name))
+        style.save(figure, stems[name], png=png)
 
 
 def tables_of(name: str) -> list[str]:

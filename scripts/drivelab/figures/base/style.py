@@ -185,13 +185,13 @@ def label(figure: Figure, *, reduced: bool, virtual: bool, clock: str, subject: 
 
 
 @styled
-def save(figure: Figure, stem: Path | str, *, png: bool = True, made_from: str | None = None) -> list[Path]:
+def save(figure: Figure, stem: Path | str, *, png: bool = True) -> list[Path]:
     """Write `stem`.png if `png` is set, then `stem`.svg with the values of its marks (`values`); return the paths.
 
-    The same figure gives the same bytes. The SVG contains `made_from` (`kept`).
+    The same figure gives the same bytes.
     """
     picture = Path(f"{stem}.svg")
-    text = svg(figure, made_from)
+    text = svg(figure)
     others = [Path(f"{stem}.png")] if png else []
     for path in others:
         figure.savefig(path, format="png", dpi=PNG_DPI, pil_kwargs={"compress_level": 1})
@@ -200,14 +200,12 @@ def save(figure: Figure, stem: Path | str, *, png: bool = True, made_from: str |
 
 
 @styled
-def svg(figure: Figure, made_from: str | None = None) -> str:
-    """Return a figure as SVG with the values of its marks and `made_from`."""
+def svg(figure: Figure) -> str:
+    """Return a figure as SVG with the values of its marks."""
     settle(figure)
     drawn = StringIO()
     with marked(figure) as values:
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Title": figure.get_label()})
-    if made_from is not None:
-        values["made_from"] = made_from
     picture = compact(drawn.getvalue()).replace("<svg ", '<svg role="img" ', 1)
     return with_values(picture, values)
 

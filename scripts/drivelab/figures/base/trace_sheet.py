@@ -41,9 +41,8 @@ def draw(
     tables: Mapping[str, pd.DataFrame],
     *,
     png: bool = True,
-    made_from: Mapping[str, str] | None = None,
 ) -> None:
-    """Draw the figures named by the keys of `stems` and save each (`style.save`, `kept`)."""
+    """Draw the figures named by the keys of `stems` and save each (`style.save`)."""
     for name, stem in stems.items():
         stem.parent.mkdir(parents=True, exist_ok=True)
-        style.save(render(name, tables), stem, png=png, made_from=(made_from or {}).get(name))
+        style.save(render(name, tables), stem, png=png)
