@@ -174,9 +174,6 @@ def test_alterations_are_described(tmp_path: Path) -> None:
     [
         ({"analysis": {"best_run": "x"}}, "unknown key 'analysis'|'analysis' cannot be changed"),
         ({"simultaneous": False}, "'simultaneous'"),
-        ({"fill": [{}]}, r"scale\.demo\.fill': lists 1 changes for 2 steps"),
-        ({"loop": {"cells": 3}}, r"scale\.demo\.loop\.cells': 3 is not of type"),
-        ({"workloads": {"w": {"block_size": {"4KiB": "10%"}}}}, r"scale\.demo\.workloads\.w\.block_size': the shares"),
     ],
 )
 def test_invalid_changes_are_refused(tmp_path: Path, change: dict[str, Any], reason: str) -> None:

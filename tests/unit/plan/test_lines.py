@@ -109,7 +109,6 @@ def test_the_text_is_valid(tmp_path: Path) -> None:
         ("idle: {time: 1s}", "idle: {time: 1}   #!", r"measure\[0\]\.idle\.time': 1 is not of type"),
         ("idle: {time: 1s}", "idle: {time: 0s}   #!", r"measure\[0\]\.idle\.time': the duration '0s' is zero"),
         ("idle: {time: 1s}", "idle: {time: each}   #!", r"measure\[0\]\.idle\.time': is 'each'"),
-        ("  - idle: {time: 1s}", "  - idel: {time: 1s}   #!", "unknown key 'idel'; did you mean 'idle'"),
         ("{pattern: random, block_size: 4KiB}\n", "{pattern: random, block_size: 8KiB-4KiB}   #!\n",
          r"workloads\.web\.block_size': block size 8KiB-4KiB is not a valid range"),
         ("{workload: web, read_share: [0, 100]}", "{workload: wbe, read_share: [0, 100]}   #!", "'wbe' does not exist"),
