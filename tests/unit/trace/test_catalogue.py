@@ -11,7 +11,7 @@ import pytest
 from drivelab.core.errors import UserError
 from drivelab.trace import trace_catalogue
 from drivelab.trace.decode import decode
-from drivelab.trace.parquet_schema import read_trace
+from drivelab.trace.parquet_schema import extent, read_trace
 from drivelab.trace.records import letter
 from drivelab.trace.statistics.count import count, row_of
 
@@ -30,6 +30,8 @@ def test_shipped_traces_match_the_catalogue(name: str) -> None:
         a + b for a, b in zip(requests["offset_bytes"].to_pylist(), requests["length_bytes"].to_pylist(), strict=True)
     )
     assert end <= entry.capacity_bytes
+    row = row_of(count(entry.path, name))
+    assert extent(entry.path) == (row["duration_s"], row["write_bytes"], row["read_bytes"])
 
 
 def test_a_shipped_blktrace_is_decoded_to_its_shipped_trace(tmp_path: Path) -> None:
