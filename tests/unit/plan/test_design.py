@@ -108,11 +108,7 @@ def test_an_excluded_drive_can_be_included_on_one_platform() -> None:
             r"'exclude\[1\]' matches no planned measurement",
         ),
         ([], [{"drives": ["a"]}], r"'include\[0\]' adds nothing.*already has 1 run;"),
-        (
-            [{"drives": ["c"]}],
-            [{"drives": ["c"]}],
-            r"'include\[0\]' adds nothing.*none of its names is planned.*both",
-        ),
+        ([{"drives": ["c"]}], [{"drives": ["c"]}], r"'include\[0\]' adds nothing.*none of its names is planned.*both"),
         ([], [{"drives": ["a"], "runs": 3}, {"drives": ["a"]}], r"'include\[1\]' adds nothing.*already has 3 runs;"),
         ([{"drives": ["a", "b", "c"]}], [], "removes every"),
     ],
