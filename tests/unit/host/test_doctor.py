@@ -14,7 +14,6 @@ from drivelab.cli.main import main
 from drivelab.cli.start import doctor
 from drivelab.drives import identity
 from drivelab.host import settings
-from drivelab.host.catalogue import catalogue
 from drivelab.host.temporary import Temporary
 
 
@@ -108,9 +107,3 @@ def test_apply_without_root_is_refused(
 def test_unknown_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "nosuchdrive"]) == 2
     assert "there is no block device nosuchdrive" in capsys.readouterr().err
-
-
-def test_names_are_unique_and_fit_the_journal() -> None:
-    names = [setting.name for setting in catalogue()]
-    assert len(set(names)) == len(names)
-    assert not [name for name in names if ": " in name]

@@ -66,15 +66,6 @@ def test_the_plan_holds_how_the_file_system_is_made_and_mounted() -> None:
     assert again == load_study(Path("config/mine.yaml")).platforms[2].file_system
 
 
-def test_plans_without_a_file_system_keep_their_digests() -> None:
-    """A new key in every plan would make every user measure again."""
-    assert "file_system" not in plans()["op7@plain"].subject
-    alone = plans(
-        "".join(line for line in STUDY.splitlines(True) if "file_system" not in line and "mount:" not in line)
-    )
-    assert alone["op7@plain"].digest == plans()["op7@plain"].digest
-
-
 @pytest.mark.parametrize(
     ("file_system", "message"),
     [

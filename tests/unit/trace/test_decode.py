@@ -84,13 +84,6 @@ def test_a_capture_without_requests_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.glob("*.parquet")) + list(tmp_path.glob(".*")) == []
 
 
-def test_errors_are_positive_errnos(tmp_path: Path) -> None:
-    raw = record_bytes((1, "Q", "R", 8, 4096)) + record_bytes((2, "C", "R", 8, 4096), error=5)
-    (tmp_path / "trace.blktrace.0").write_bytes(raw)
-    assert (0xFFFB).to_bytes(2, "little") in raw, "as in the kernel's records"
-    assert decoded_folder(tmp_path).requests["error"].tolist() == [5]
-
-
 def test_huge_times_do_not_wrap_around(tmp_path: Path) -> None:
     folder = write_capture(tmp_path / "c", [(1, "Q", "R", 8, 4096), ((1 << 63) + 5, "Q", "R", 16, 4096)])
     decoded = decoded_folder(folder)
