@@ -487,7 +487,7 @@ def test_a_wrong_command_line_is_refused(engine: Engine, arguments: str) -> None
     assert len(message.splitlines()) == 1
 
 
-def test_nvme_commands_only_go_to_the_approved_namespace(engine: Engine) -> None:
+def test_nvme_commands_and_polling_need_an_approved_device_for_it(engine: Engine, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is not a whole NVMe namespace"):
         engine.run(write(), EngineOptions(nvme=True))
     ran = engine.ended(start([*engine.prepare(write(), QUICK), "--nvme", "/dev/null"]))
@@ -496,9 +496,6 @@ def test_nvme_commands_only_go_to_the_approved_namespace(engine: Engine) -> None
         "/dev/null: is not the NVMe character device of the approved target; nothing was written\n"
     )
     assert direct_read(engine.target, 0, BLOCK) == b"\xaa" * BLOCK
-
-
-def test_only_a_driver_with_queues_for_it_is_polled(engine: Engine, tmp_path: Path) -> None:
     schedule = write_schedule(tmp_path / "s.schedule", write(), 8 * MIB)
     with pytest.raises(UserError, match="cannot be polled: its driver has no queues for that"):
         native.run_engine(engine.target, identity(engine.target), schedule, tmp_path, EngineOptions(polled=True))
