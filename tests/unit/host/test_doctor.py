@@ -14,7 +14,6 @@ from drivelab.cli.main import main
 from drivelab.cli.start import doctor
 from drivelab.drives import identity
 from drivelab.host import settings
-from drivelab.host.temporary import Temporary
 
 
 @pytest.fixture
@@ -77,21 +76,6 @@ def test_apply_lasts_until_restore(server: Path, capsys: pytest.CaptureFixture[s
     assert (server / "timers").read_text() == "apt-daily.timer\n"
     assert main(["doctor", "--restore"]) == 0
     assert "nothing to restore" in capsys.readouterr().out
-
-
-def test_apply_lasts_until_the_next_study_has_ended(server: Path) -> None:
-    main(["doctor", "--apply"])
-    with Temporary("host").claim():
-        assert governor(server) == "performance"
-    assert governor(server) == "powersave"
-
-
-def test_scenarios_applied_one_after_the_other_keep_the_first_original(server: Path) -> None:
-    main(["doctor", "--apply"])
-    main(["doctor", "--apply", "--scenario", "real-world"])
-    assert governor(server) == "powersave"
-    main(["doctor", "--restore"])
-    assert (server / "sys/devices/system/cpu/cpufreq/policy0/scaling_governor").read_text() == "performance\n"
 
 
 def test_apply_without_root_is_refused(
