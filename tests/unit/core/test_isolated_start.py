@@ -15,7 +15,6 @@ import pytest
 
 from drivelab.core import programs
 from drivelab.plan.places import MARKER
-from drivelab.trace.capturing import applications
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ("drivelab", "packaging/Containerfile", "packaging/conda/recipe.yaml")
@@ -71,11 +70,6 @@ def test_every_start_in_a_shell_is_isolated(name: str) -> None:
 def test_workflow_files_start_no_python() -> None:
     for path in (ROOT / "Snakefile", *sorted((ROOT / "workflow").rglob("*.smk"))):
         assert not re.search(r"\bpython3?\b|sys\.executable", path.read_text()), path
-
-
-def test_an_applications_python_is_isolated() -> None:
-    words = applications.resolve(["{python}", "{project}/x.py", "{mount}"], Path("/mnt"))
-    assert words[:2] == [sys.executable, "-P"]
 
 
 def test_a_measured_application_does_not_inherit_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:

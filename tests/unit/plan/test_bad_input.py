@@ -59,6 +59,7 @@ CASES = {
     "set changes the name": (STUDY, swap("scale: demo}", "scale: demo, set: {name: x}}"), ["demo.yaml", "measurements[0]", "name"]),
     "no runtime": (STUDY, swap("scale: demo}", "scale: demo, set: {loop: {runtime: 0s}}}"), ["0s"]),
     "one size in two units": (IOPS, swap("[1024KiB, 128KiB", "[1024KiB, 1MiB, 128KiB"), ["pts-iops", "twice"]),
+    "number out of range": (STUDY, swap("runs: 3", "runs: 0"), ["demo.yaml", "runs"]),
     "no YAML": (STUDY, swap("drives: [op7, op28]", "drives: [op7, op28"), ["demo.yaml line"]),
     "serial does not match": (SHEET, swap("VIRTUAL-OP7", "VIRTUAL-OP8"), ["drives.tsv line 2", "VIRTUAL-OP8"]),
     "serial missing": (SHEET, swap("VIRTUAL-OP7", ""), ["drives.tsv line 2", "serial"]),

@@ -184,6 +184,7 @@ def test_a_part_is_one_drive_with_separate_results(project: Path) -> None:
         ("budget: {time: 0d}", r"'budget\.time': the duration '0d' is zero"),
         ("budget: {written: 0TB}", r"'budget\.written' is 0TB, so nothing can run; set a positive limit"),
         ("budget: {endurance: 0%}", r"'budget\.endurance' is 0%"),
+        ("order: {random: -1}", "order"),
         ("exclude: [{}]", "exclude"),
         ("include: [{run: 3}]", "include"),
     ],

@@ -31,6 +31,7 @@ def sizes(*entries: tuple[int, float]) -> tuple[dict[str, Any], ...]:
         ({"block_sizes": sizes((4096, 0.5), (8192, 0.4))}, "add up to 90"),
         ({"block_sizes": sizes((8192, 0.5), (4096, 0.5))}, "ascending order"),
         ({"block_sizes": sizes((4096, 0.5), (6144, 0.5))}, "multiples of the smallest block size, 4KiB"),
+        ({"block_sizes": sizes(*((4096 * number, 0.01) for number in range(1, 101)))}, "at most 64 block sizes"),
         ({"block_sizes": sizes((4096, 1.0)), "block_size_max_bytes": 8192}, "both a range and a distribution"),
         ({"zones": ({"range_share": 0.995, "share": 1}, {"range_share": 0.005, "share": 0})}, "ranges of the zones"),
         ({"zones": ({"range_share": 0.5, "share": 0.5}, {"range_share": 0.5, "share": 0.4})}, "shares of the zones"),

@@ -69,6 +69,7 @@ def test_an_offset_identifies_tracked_cells(tmp_path: Path) -> None:
     ("fields", "reason"),
     [
         ({"pause": "5s", "duty_cycle": "25%"}, r"loop\.duty_cycle': both 'pause' and 'duty_cycle'"),
+        ({"duty_cycle": "0%"}, r"loop\.duty_cycle': 0% is out of bounds"),
         ({"pause": "0s"}, r"loop\.pause': the duration '0s' is zero"),
         ({"until": {**RSE, "rounds": 5}}, "more than 1 keys"),
         ({"until": {"steady_state": {**STEADY, "max_rounds": 4, "track": []}}}, "is empty; give at least one entry"),

@@ -58,6 +58,7 @@ def footprint_and_working_set(model: ModuleType, rows: Rows, tables: dict[str, p
         assert interval.working_set_bytes == model.footprint(inside, "read", "write")
         assert interval.footprint_bytes == model.footprint([r for r in rows if r["queue_ns"] < end], "read", "write")
     assert over_time["requests"].sum() == len(rows)
+    assert over_time["discard_bytes"].sum() == sum(r["length_bytes"] for r in rows if r["operation"] == "discard")
 
 
 def depth(model: ModuleType, rows: Rows, tables: dict[str, pd.DataFrame]) -> None:
