@@ -42,7 +42,7 @@ def test_optional_columns_in_any_order_and_number(tmp_path: Path) -> None:
     ("column", "wrong", "reason"),
     [
         ("model", "a/b", "model is 'a/b'.*use letters"),
-        *(("over_provisioning_pct", wrong, "pct is.*such as 28") for wrong in ("28%", "-1", "0.28x", "480000")),
+        *(("over_provisioning_pct", wrong, ".*_pct is.*such as 28") for wrong in ("28%", "-1", "0.28x", "480000")),
         *(("host", wrong, "host is.*uname -n") for wrong in ("any", "bench a", "-x", "a/b")),
     ],
 )  # fmt: skip
