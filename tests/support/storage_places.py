@@ -9,7 +9,6 @@ from device_trees import Tree
 from drivelab.drives.node import File
 from drivelab.drives.openers import Backing
 
-ROOT_PLACE = (254, 2)
 NVME = "pci0000:00/0000:00:01.0/nvme/nvme0"
 AHCI = "pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0"
 SAS = "pci0000:00/0000:01:00.0/host0/port-0:0/end_device-0:0/target0:0:0/0:0:0:0"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,8 @@ LIST = Path(programs.__file__).with_name("programs.txt")
 STARTERS = {"run", "start", "launch", "run_program", "read_json", "require", "which", "Popen", "check_output",
             "checked", "program", "Command"}  # fmt: skip
 """Functions that start or find a program whose name is in their first argument."""
+MAY_START = re.compile(rf"\b({'|'.join(STARTERS)})\(|\b(command|argv)\b")
+"""Other modules need not be parsed, which takes long."""
 MODULES = {"subprocess", "shutil", "programs", "tools", "host", "drivelab.core.programs", "drivelab.drives.tools"}
 """Modules of these functions; in other modules, functions of the same names do something else."""
 OTHERS = {"checked", "program", "Command"}
@@ -39,7 +42,9 @@ def started(path: Path) -> frozenset[str]:
 
 
 def _started(path: Path) -> Iterator[str]:
-    tree = ast.parse(path.read_text())
+    if not MAY_START.search(text := path.read_text()):
+        return
+    tree = ast.parse(text)
     imported = {
         alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in MODULES
         for alias in node.names

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import (
+    counted,
     format_amount,
     format_duration,
     format_factor,
@@ -14,6 +15,7 @@ from drivelab.core.units import (
     parse_duration,
     parse_share,
     parse_size,
+    some,
 )
 
 
@@ -72,3 +74,14 @@ def test_amounts_have_no_exponent() -> None:
 )  # fmt: skip
 def test_factors_have_no_exponent(factor: float, text: str) -> None:
     assert format_factor(factor) == text
+
+
+def test_only_one_is_singular() -> None:
+    assert [counted(number, "drive") for number in (0, 1, 2)] == ["0 drives", "1 drive", "2 drives"]
+
+
+@pytest.mark.parametrize(
+    ("names", "text"), [((), ""), (("a",), "a"), (("a", "b"), "a, b"), (("a", "b", "c", "d"), "a, b and 2 more")]
+)
+def test_omitted_names_are_counted(names: tuple[str, ...], text: str) -> None:
+    assert some(names, 2) == text

@@ -14,8 +14,6 @@ from drivelab.cli.main import main
 from drivelab.cli.start import doctor
 from drivelab.drives import identity
 from drivelab.host import settings
-from drivelab.host.catalogue import catalogue
-from drivelab.host.temporary import Temporary
 
 
 @pytest.fixture
@@ -80,21 +78,6 @@ def test_apply_lasts_until_restore(server: Path, capsys: pytest.CaptureFixture[s
     assert "nothing to restore" in capsys.readouterr().out
 
 
-def test_apply_lasts_until_the_next_study_has_ended(server: Path) -> None:
-    main(["doctor", "--apply"])
-    with Temporary("host").claim():
-        assert governor(server) == "performance"
-    assert governor(server) == "powersave"
-
-
-def test_scenarios_applied_one_after_the_other_keep_the_first_original(server: Path) -> None:
-    main(["doctor", "--apply"])
-    main(["doctor", "--apply", "--scenario", "real-world"])
-    assert governor(server) == "powersave"
-    main(["doctor", "--restore"])
-    assert (server / "sys/devices/system/cpu/cpufreq/policy0/scaling_governor").read_text() == "performance\n"
-
-
 def test_apply_without_root_is_refused(
     server: Path, run_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,9 +91,3 @@ def test_apply_without_root_is_refused(
 def test_unknown_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "nosuchdrive"]) == 2
     assert "there is no block device nosuchdrive" in capsys.readouterr().err
-
-
-def test_names_are_unique_and_fit_the_journal() -> None:
-    names = [setting.name for setting in catalogue()]
-    assert len(set(names)) == len(names)
-    assert not [name for name in names if ": " in name]

@@ -71,8 +71,7 @@ PLENTY = Placement("made up", (2, 3, 6, 7, 0, 1, 4, 5), frozenset({2, 6}))
 
 
 @pytest.mark.parametrize(
-    ("threads", "cpus"),
-    [(1, (3,)), (2, (3, 7)), (6, (3, 7, 0, 1, 4, 5)), (7, (2, 3, 6, 7, 0, 1, 4)), (8, ()), (9, ())],
+    ("threads", "cpus"), [(1, (3,)), (2, (3, 7)), (6, (3, 7, 0, 1, 4, 5)), (7, (2, 3, 6, 7, 0, 1, 4)), (8, ()), (9, ())]
 )
 def test_threads_avoid_the_interrupts_and_leave_a_cpu(threads: int, cpus: tuple[int, ...]) -> None:
     assert PLENTY.cpus(threads) == cpus

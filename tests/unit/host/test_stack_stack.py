@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,20 +84,18 @@ def test_thin_lvm_on_luks(place: Place) -> None:
         ((f"{LV}-real", f"{LV}-cow"), "LVM volume (snapshot or its origin)"),
         ((f"{LV}-cdata", f"{LV}-cmeta"), "LVM volume (cached)"),
         ((f"{LV}-vpool",), "LVM volume (VDO)"),
+        ((LV,), "LVM volume (RAID)"),
     ],
 )
 def test_what_an_lvm_volume_is_shows_below_it(place: Place, below: tuple[str, ...], words: str) -> None:
-    names = tuple(place.mapping(f"dm-{number}", (), uuid) for number, uuid in enumerate(below))
+    names = tuple(
+        place.mapping(f"dm-{number}", (), uuid, "vg-lv_rimage_0" if uuid == LV else "shown")
+        for number, uuid in enumerate(below)
+    )
     place.mapping("dm-9", names, LV, "vg-lv")
     layer = layers("/dev/dm-9", place)[0]
     assert layer.words == words
     assert bool(layer.cautions) == (words != "LVM volume")
-
-
-def test_a_raid_volume_of_lvm(place: Place) -> None:
-    place.mapping("dm-0", (), LV, "vg-lv_rimage_0")
-    place.mapping("dm-1", ("dm-0",), LV, "vg-lv")
-    assert layers("/dev/dm-1", place)[0].words == "LVM volume (RAID)"
 
 
 @pytest.mark.parametrize(
@@ -146,67 +146,124 @@ def test_arrays(place: Place, files: dict[str, str], words: str, cautions: tuple
     assert all(part in text for part, text in zip(cautions, found[0].cautions, strict=True))
 
 
-def test_two_volumes_on_one_disk_list_it_once(place: Place) -> None:
+def two_volumes_of_one_disk(place: Place) -> str:
     disk(place, "sda")
     place.partition("sda1", "sda")
     place.partition("sda2", "sda")
-    place.virtual("md0", ("sda1", "sda2"), md__level="raid0", md__raid_disks="2")
-    assert kinds(layers("/dev/md0", place)) == [
-        ("md", "md0"), ("partition", "sda1"), ("disk", "sda"), ("partition", "sda2")
-    ]  # fmt: skip
+    return "/dev/" + place.virtual("md0", ("sda1", "sda2"), md__level="raid0", md__raid_disks="2")
 
 
-def test_bcache(place: Place) -> None:
+def bcache(place: Place) -> str:
     place.nvme()
     mode = "writethrough [writeback] writearound none"
-    place.virtual("bcache0", ("nvme0n1", disk(place, "sdb")), bcache__cache_mode=mode)
-    found = layers("/dev/bcache0", place)
-    assert found[0].words == "bcache, writeback"
-    assert found[0].cautions
-    assert disks(found) == ("nvme0n1", "sdb")
-    assert class_of(found, place.host) == "unknown"  # two classes
+    return "/dev/" + place.virtual("bcache0", ("nvme0n1", disk(place, "sdb")), bcache__cache_mode=mode)
 
 
-def test_btrfs_lists_all_its_devices(place: Place) -> None:
-    for name in (disk(place, "sda"), disk(place, "sdb")):
-        place.btrfs(name)
+def btrfs(place: Place, *names: str) -> Path:
+    for name in names:
+        place.btrfs(disk(place, name))
     (place.sys / "fs/btrfs/1d2c-uuid/allocation/data/raid1").mkdir(parents=True)
-    found = layers(place.mounted("btrfs", "/dev/sda"), place)
-    assert kinds(found) == [("file system", "btrfs"), ("disk", "sda"), ("disk", "sdb")]
-    assert found[0].words == "btrfs, on 2 devices, data profile raid1"
-    assert class_of(found, place.host) == "SATA SSD"
+    return place.mounted("btrfs", "/dev/sda", "rw,compress=zstd:3")
 
 
-def test_btrfs_of_one_device_says_nothing_of_several(place: Place) -> None:
-    place.btrfs(disk(place, "sda"))
-    assert layers(place.mounted("btrfs", "/dev/sda", "rw,compress=zstd:3"), place)[0].words == "btrfs"
+def bcachefs(place: Place) -> Path:
+    return place.mounted("bcachefs", f"/dev/{disk(place, 'sda')}:/dev/{disk(place, 'sdb')}")
 
 
-def test_bcachefs_lists_its_sources(place: Place) -> None:
-    disk(place, "sda"), disk(place, "sdb")
-    assert disks(layers(place.mounted("bcachefs", "/dev/sda:/dev/sdb"), place)) == ("sda", "sdb")
+def beside_a_network_disk(place: Place) -> str:
+    below = (disk(place, "sda"), place.virtual("nbd0"))
+    return "/dev/" + place.virtual("md0", below, md__level="raid1", md__raid_disks="2")
 
 
-def test_zfs_names_its_pool_and_guesses_no_disks(place: Place) -> None:
-    found = layers(place.mounted("zfs", "tank/home/me"), place)
-    assert kinds(found) == [("file system", "zfs"), ("unknown", "tank")]
-    assert "zpool status tank" in found[1].words
-    assert disks(found) == ()
-    assert class_of(found, place.host) == "unknown"
+def upper_folder(place: Place, kind: str) -> Path:
+    upper = place.sys.parent / "upper"
+    upper.mkdir()
+    place.mounted("ext4", f"/dev/{disk(place, 'sda')}", at=str(upper.parent))
+    if kind == "ecryptfs":
+        return place.mounted("ecryptfs", str(upper), at="/private")
+    options = f"rw,lowerdir=/l,upperdir={upper},workdir=/w"
+    return place.mounted("overlay", "overlay", options, at="/merged")
 
 
-def test_a_disk_beside_a_network_disk_is_of_no_one_class(place: Place) -> None:
-    disk(place, "sda")
-    place.virtual("nbd0")
-    place.virtual("md0", ("sda", "nbd0"), md__level="raid1", md__raid_disks="2")
-    found = layers("/dev/md0", place)
-    assert disks(found) == ("sda",)
-    assert class_of(found, place.host) == "unknown"
+def loops(place: Place, *names: str) -> str:
+    """Return a RAID of loop devices over files of one file system, or the file system on one loop device."""
+    place.mounted("ext4", f"/dev/{disk(place, 'sda')}", at="/images")
+    for name in names:
+        place.virtual(name, loop__backing_file=f"/images/{name}", loop__dio="0")
+        place.file(f"/images/{name}", name)
+    if len(names) == 1:
+        return str(place.mounted("ext4", f"/dev/{names[0]}", at="/inner"))
+    return "/dev/" + place.virtual("md0", names, md__level="raid0", md__raid_disks="2")
 
 
-def test_a_zfs_volume(place: Place) -> None:
-    place.virtual("zd16")
-    assert kinds(layers("/dev/zd16", place)) == [("ZFS volume", "zd16")]
+def lost_file(place: Place, state: str) -> str:
+    path = "/images/a.img (deleted)" if state == "removed" else "/images/a.img"
+    place.virtual("loop9", loop__backing_file=path, loop__dio="1")
+    if state == "replaced":
+        place.file(path, "loop9", same=False)
+    return "/dev/loop9"
+
+
+Shape = Callable[[Place], Path | str]
+SHAPES: dict[str, tuple[Shape, str, str | None, dict[int, str]]] = {
+    "two volumes on one disk list it once": (two_volumes_of_one_disk, "md partition:sda1 disk:sda partition:sda2",
+                                             "SATA SSD", {}),
+    "bcache, on disks of two classes": (bcache, "bcache! disk:nvme0n1 disk:sdb", "unknown", {0: "bcache, writeback"}),
+    "btrfs lists all its devices": (lambda place: btrfs(place, "sda", "sdb"), "file-system:btrfs!!! disk:sda disk:sdb",
+                                    "SATA SSD", {0: "btrfs, on 2 devices, data profile raid1"}),
+    "btrfs of one device says nothing of several": (lambda place: btrfs(place, "sda"), "file-system!!! disk:sda",
+                                                    "SATA SSD", {0: "btrfs"}),
+    "bcachefs lists its sources": (bcachefs, "file-system!! disk:sda disk:sdb", "SATA SSD", {}),
+    "zfs names its pool and guesses no disks": (lambda place: place.mounted("zfs", "tank/home"),
+                                                "file-system:zfs!!! unknown:tank!", "unknown", {1: ".*status tank"}),
+    "a disk beside a network disk is of no one class": (beside_a_network_disk, "md! network:nbd0! disk:sda",
+                                                        "unknown", {}),
+    "a ZFS volume": (lambda place: "/dev/" + place.virtual("zd16"), "ZFS-volume:zd16!!!", None, {}),
+    "a RAM disk": (lambda place: place.mounted("ext4", "/dev/" + place.virtual("zram1")),
+                   "file-system:ext4 memory:zram1!", "memory", {1: r"compressed memory \(zram\)"}),
+    "kernel files are no storage": (lambda place: place.mounted("proc", "proc", at="/proc"), "file-system:proc!", None,
+                                    {0: "^It is not storage.$"}),
+    "FUSE on a device": (lambda place: place.mounted("fuseblk", f"/dev/{disk(place, 'sda')}"),
+                         "FUSE:fuseblk! disk:sda", "SATA SSD", {}),
+    "FUSE on anything else": (lambda place: place.mounted("fuse.mergerfs", "a:b"), "FUSE:fuse.mergerfs! unknown:a:b!",
+                              "unknown", {0: "user space"}),
+    "an unheard-of file system": (lambda place: place.mounted("newfs", "something"),
+                                  "file-system:newfs unknown:something!", "unknown", {1: "does not say"}),
+    "overlay leads to its upper folder": (lambda place: upper_folder(place, "overlay"),
+                                          "overlay! file-system:ext4 disk:sda", "SATA SSD", {0: "copies the whole"}),
+    "ecryptfs leads to its lower folder": (lambda place: upper_folder(place, "ecryptfs"),
+                                           "file-system:ecryptfs! file-system:ext4 disk:sda", "SATA SSD", {}),
+    "an overlay of another container": (
+        lambda place: place.mounted("overlay", "overlay", "rw,upperdir=/not/in/this/container"), "overlay! unknown!",
+        "unknown", {}),
+    "an overlay without an upper folder": (lambda place: place.mounted("overlay", "overlay", "rw,lowerdir=/l"),
+                                           "overlay! unknown!", "unknown", {}),
+    "a loop device leads to its file; the same type of file system is listed twice": (
+        lambda place: loops(place, "loop9"), "file-system:ext4 loop:loop9!! file-system:ext4 disk:sda", "SATA SSD",
+        {1: "page cache"}),
+    "a file system below two loop devices is listed once": (lambda place: loops(place, "loop8", "loop9"),
+                                                            "md loop:loop8!! file-system disk loop:loop9!!",
+                                                            "SATA SSD", {}),
+    "a loop device whose file is removed": (lambda place: lost_file(place, "removed"), "loop! unknown!", "unknown", {}),
+    "a loop device whose file is replaced": (lambda place: lost_file(place, "replaced"), "loop! unknown!", "unknown",
+                                             {}),
+}  # fmt: skip
+"""How each is made; its layers (kind, or kind:name; a ! for each caution); its class; words or a caution of a layer."""
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_layers_below_a_path(place: Place, name: str) -> None:
+    made, expected, kind, words = SHAPES[name]
+    found = layers(made(place), place)
+    for layer, wanted in zip(found, expected.split(), strict=True):
+        shown = f"{layer.kind.replace(' ', '-')}:{layer.name}"
+        assert wanted.rstrip("!") in (shown, shown.partition(":")[0])
+        assert wanted.count("!") == len(layer.cautions), layer
+    assert disks(found) == tuple(layer.name for layer in found if layer.kind == "disk")
+    assert kind is None or class_of(found, place.host) == kind
+    for number, part in words.items():
+        texts = (found[number].words, *found[number].cautions)
+        assert re.fullmatch(part, texts[0]) or any(re.search(part, text) for text in texts[1:])
 
 
 @pytest.mark.parametrize(
@@ -231,102 +288,6 @@ def test_memory(place: Place, kind: str) -> None:
     assert found[0].kind == "memory"
     assert "not a drive" in found[0].cautions[0]
     assert class_of(found, place.host) == "memory"
-
-
-def test_a_ram_disk_is_memory(place: Place) -> None:
-    place.virtual("zram1")
-    found = layers(place.mounted("ext4", "/dev/zram1"), place)
-    assert kinds(found) == [("file system", "ext4"), ("memory", "zram1")]
-    assert found[1].words == "compressed memory (zram)"
-    assert class_of(found, place.host) == "memory"
-
-
-def test_kernel_files_are_no_storage(place: Place) -> None:
-    (layer,) = layers(place.mounted("proc", "proc", at="/proc"), place)
-    assert layer.cautions == ("It is not storage.",)
-
-
-def test_fuse_on_a_device(place: Place) -> None:
-    disk(place, "sda")
-    assert kinds(layers(place.mounted("fuseblk", "/dev/sda"), place)) == [("FUSE", "fuseblk"), ("disk", "sda")]
-
-
-def test_fuse_on_anything_else_is_unknown_below(place: Place) -> None:
-    found = layers(place.mounted("fuse.mergerfs", "a:b"), place)
-    assert kinds(found) == [("FUSE", "fuse.mergerfs"), ("unknown", "a:b")]
-    assert "user space" in found[0].cautions[-1]
-
-
-def test_an_unheard_of_file_system_is_unknown_below(place: Place) -> None:
-    found = layers(place.mounted("newfs", "something"), place)
-    assert kinds(found) == [("file system", "newfs"), ("unknown", "something")]
-    assert "does not say" in found[1].cautions[0]
-
-
-def test_overlay_leads_to_its_upper_folder(place: Place, tmp_path: Path) -> None:
-    disk(place, "sda")
-    upper = tmp_path / "upper"
-    upper.mkdir()
-    place.mounted("ext4", "/dev/sda", at=str(tmp_path))
-    merged = place.mounted("overlay", "overlay", f"rw,lowerdir=/l,upperdir={upper},workdir=/w", at="/merged")
-    found = layers(merged, place)
-    assert kinds(found) == [("overlay", "overlay"), ("file system", "ext4"), ("disk", "sda")]
-    assert "copies the whole file" in found[0].cautions[-1]
-
-
-@pytest.mark.parametrize("options", ["rw,upperdir=/not/in/this/container", "rw,lowerdir=/l"])
-def test_an_overlay_whose_folders_are_not_visible(place: Place, options: str) -> None:
-    found = layers(place.mounted("overlay", "overlay", options), place)
-    assert [layer.kind for layer in found] == ["overlay", "unknown"]
-
-
-def test_ecryptfs_leads_to_its_lower_folder(place: Place, tmp_path: Path) -> None:
-    disk(place, "sda")
-    place.mounted("ext4", "/dev/sda", at=str(tmp_path))
-    found = layers(place.mounted("ecryptfs", str(tmp_path), at="/private"), place)
-    assert kinds(found) == [("file system", "ecryptfs"), ("file system", "ext4"), ("disk", "sda")]
-
-
-def test_a_loop_device_leads_to_its_file(place: Place) -> None:
-    disk(place, "sda")
-    place.mounted("xfs", "/dev/sda", at="/images")
-    place.virtual("loop9", loop__backing_file="/images/a.img", loop__dio="0")
-    place.file("/images/a.img", "loop9")
-    found = layers(place.mounted("ext4", "/dev/loop9", at="/inner"), place)
-    assert kinds(found) == [
-        ("file system", "ext4"), ("loop", "loop9"), ("file system", "xfs"), ("disk", "sda")
-    ]  # fmt: skip
-    assert "page cache" in found[1].cautions[1]
-
-
-def test_the_same_type_of_file_system_twice_is_listed_twice(place: Place) -> None:
-    disk(place, "sda")
-    place.mounted("ext4", "/dev/sda", at="/images")
-    place.virtual("loop9", loop__backing_file="/images/a.img")
-    place.file("/images/a.img", "loop9")
-    found = layers(place.mounted("ext4", "/dev/loop9", at="/inner"), place)
-    assert [layer.kind for layer in found] == ["file system", "loop", "file system", "disk"]
-
-
-def test_a_file_system_below_two_loop_devices_is_listed_once(place: Place) -> None:
-    disk(place, "sda")
-    place.mounted("ext4", "/dev/sda", at="/images")
-    for name in ("loop8", "loop9"):
-        place.virtual(name, loop__backing_file=f"/images/{name}")
-        place.file(f"/images/{name}", name)
-    place.virtual("md0", ("loop8", "loop9"), md__level="raid0", md__raid_disks="2")
-    assert [layer.kind for layer in layers("/dev/md0", place)] == ["md", "loop", "file system", "disk", "loop"]
-
-
-@pytest.mark.parametrize("state", ["removed", "replaced"])
-def test_a_loop_device_whose_file_is_gone(place: Place, state: str) -> None:
-    path = "/images/a.img (deleted)" if state == "removed" else "/images/a.img"
-    place.virtual("loop9", loop__backing_file=path, loop__dio="1")
-    if state == "replaced":
-        place.file(path, "loop9", same=False)
-    found = layers("/dev/loop9", place)
-    assert [layer.kind for layer in found] == ["loop", "unknown"]
-    assert len(found[0].cautions) == 1
 
 
 def test_a_virtual_drive_is_the_bottom(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

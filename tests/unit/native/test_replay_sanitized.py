@@ -14,12 +14,7 @@ from replay_files import BLOCK, Engine, direct_io_trouble, make_records, write_s
 from drivelab.native import ENGINE_COMPILER, ENGINE_LIBRARIES, ENGINE_SOURCES
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay import native
-from drivelab.replay.engine_records import (
-    SCHEDULE_HEADER,
-    SCHEDULE_RECORD,
-    Records,
-    checksum,
-)
+from drivelab.replay.engine_records import SCHEDULE_HEADER, SCHEDULE_RECORD, Records, checksum
 from drivelab.replay.native import EngineOptions
 
 TARGET_BYTES = 1 << 20
@@ -160,23 +155,21 @@ def test_records_beyond_the_first_part_are_checked(reader: Path, tmp_path: Path)
     assert "record 150000 has an unknown operation" in second
 
 
-@pytest.mark.parametrize(("sanitizers", "threads", "depth"), [
-    ("address,undefined", 1, MOST_IN_FLIGHT), ("thread", 3, 16), ("thread", 3, MOST_IN_FLIGHT),
+@pytest.mark.parametrize(("sanitizers", "threads", "depths"), [
+    ("address,undefined", 1, [MOST_IN_FLIGHT]), ("thread", 3, [16, MOST_IN_FLIGHT]),
 ])  # fmt: skip
-def test_a_whole_replay(tmp_path: Path, sanitizers: str, threads: int, depth: int) -> None:
+def test_a_whole_replay(tmp_path: Path, sanitizers: str, threads: int, depths: list[int]) -> None:
     """Replay all operations, dependencies and more requests in flight than the buffers hold, on a file."""
     if (reason := native.possible() or direct_io_trouble(tmp_path)) is not None:
         pytest.skip(reason)
     target = tmp_path / "target"
     target.write_bytes(bytes(64 << 20))
     program = build(tmp_path / "engine", *ENGINE_SOURCES.glob("*.c"), sanitizers=sanitizers)
-    dice = random.Random(1)
-    records = plausible(dice, 3000)
+    records = plausible(random.Random(1), 3000)
     long = make_records({"operation": "write", "deadline_ns": 4_000_000, "length_bytes": 6 << 20} for _ in range(12))
-    ran = Engine(tmp_path, target, program).run(
-        np.concatenate([records, long]),
-        EngineOptions(watchdog_s=600, threads=threads, depth_limit=depth),
-    )
-    assert (ran.status, ran.words, ran.report["state"]) == (0, "", "finished")
-    assert ran.report["completed"] == 3012
-    assert ran.report["failed"] == 0
+    engine = Engine(tmp_path, target, program)
+    for depth in depths:
+        options = EngineOptions(watchdog_s=600, threads=threads, depth_limit=depth)
+        ran = engine.run(np.concatenate([records, long]), options)
+        assert (ran.status, ran.words, ran.report["state"]) == (0, "", "finished")
+        assert (ran.report["completed"], ran.report["failed"]) == (3012, 0)

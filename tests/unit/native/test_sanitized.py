@@ -8,9 +8,12 @@ import struct
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
+from trace_files import HEADER
 
 from drivelab.native import COMPILER, SOURCES
+from drivelab.trace import records
 
 CAPTURES = 150
 KINDS = (1, 1, 1, 2, 3, 4, 6, 7, 7, 7, 8, 8, 8, 13, 15, 0, 99, 1 | 256, 8 | 256)
@@ -76,14 +79,15 @@ def test_the_decoder_survives_every_capture(program: Path, tmp_path: Path) -> No
 
 def test_more_requests_than_the_memory_limits(program: Path, tmp_path: Path) -> None:
     """The trace has requests without dispatch, dispatches without completion and flushes without end."""
+    number = np.repeat(np.arange(700_000), np.arange(700_000) % 2 + 1)
+    flush = number % 7 == 0
+    events = np.zeros(len(number), HEADER)
+    events["magic"], events["device"], events["pid"] = records.MAGIC | 7, 1 << 20, 1
+    events["time_ns"], events["sector"], events["bytes"] = number, number * 8, np.where(flush, 0, 4096)
+    kind = np.where(np.diff(number, prepend=-1) > 0, 1, 7)
+    events["action"] = kind | np.where(flush, FLUSH | WRITE, READ)
     path = tmp_path / "waiting.blktrace.0"
-    with path.open("wb") as file:
-        for number in range(700_000):
-            for kind in (1, 7) if number % 2 else (1,):
-                action = kind | (FLUSH | WRITE if number % 7 == 0 else READ)
-                length = 0 if number % 7 == 0 else 4096
-                head = struct.pack("<IIQQI", 0x65617407, 0, number, number * 8, length)
-                file.write(head + struct.pack("<IIIIHH", action, 1, 1 << 20, 0, 0, 0))
+    path.write_bytes(events.tobytes())
     done = subprocess.run([program, path], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("700000 requests")

@@ -48,43 +48,34 @@ def test_a_grid_keeps_the_order_of_its_keys(tmp_path: Path) -> None:
     assert [(c["read_share"], c["queue_depth"]) for c in resolved_step["cells"]] == [(50, 4), (50, 2), (0, 4), (0, 2)]
 
 
+LOOP = loop(CELL)
+UNTIL = {"relative_standard_error": {"threshold": "5%", "metric": "duration_s"}}
+APPLICATION = {"application": {"cold_runs": 1, "until": UNTIL}}
+
+
 @pytest.mark.parametrize(
-    ("change", "before", "expected"),
+    ("measure", "change", "expected"),
     [
-        ({"until": {"rounds": 2}}, {}, {"until": {"rounds": 2}}),
-        ({"until": {"rounds": 1}},
-         {"until": {"steady_state": {**STEADY, "track": [{"read_share": 0, "metric": "iops"}]}}},
-         {"until": {"rounds": 1}}),
-        ({"until": {"relative_standard_error": {"threshold": "9%", "metric": "iops"}}}, {},
+        (LOOP, {"until": {"rounds": 2}}, {"until": {"rounds": 2}}),
+        (loop(CELL, until={"steady_state": {**STEADY, "track": [{"read_share": 0, "metric": "iops"}]}}),
+         {"until": {"rounds": 1}}, {"until": {"rounds": 1}}),
+        (LOOP, {"until": {"relative_standard_error": {"threshold": "9%", "metric": "iops"}}},
          {"until": {"threshold": 0.09, "metric": "iops"}}),
-        ({"duty_cycle": "50%"}, {"pause": "5s"}, {"duty_cycle": 0.5, "pause_s": None}),
-        ({"pause": "1s"}, {"duty_cycle": "5%"}, {"pause_s": 1.0, "duty_cycle": None}),
-        ({"cold_rounds": 0}, {"cold_rounds": 2}, {"cold_rounds": None}),
+        (loop(CELL, pause="5s"), {"duty_cycle": "50%"}, {"duty_cycle": 0.5, "pause_s": None}),
+        (loop(CELL, duty_cycle="5%"), {"pause": "1s"}, {"pause_s": 1.0, "duty_cycle": None}),
+        (loop(CELL, cold_rounds=2), {"cold_rounds": 0}, {"cold_rounds": None}),
+        (APPLICATION, {"cold_runs": 0, "until": {"passes": 1}}, {"cold_runs": 0, "until": {"passes": 1}}),
+        # Stop rules of a soak are merged.
+        (soak(until={"capacity_multiple": 4}), {"slice": "1s", "until": {"time": "5s"}},
+         {"until": {"capacity_multiple": 4, "time_s": 5.0}}),
     ],
 )  # fmt: skip
 def test_alternative_keys_replace_each_other(
-    tmp_path: Path, change: dict[str, Any], before: dict[str, Any], expected: dict[str, Any]
+    tmp_path: Path, measure: dict[str, Any], change: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    resolved_step = step(tmp_path, {"loop": change}, loop(CELL, **before))
+    (kind,) = measure
+    resolved_step = step(tmp_path, {kind: change}, measure)
     assert {key: resolved_step.get(key) for key in expected} == expected
-
-
-def test_stop_rules_of_a_soak_are_merged(tmp_path: Path) -> None:
-    resolved_step = step(
-        tmp_path, {"soak": {"slice": "1s", "until": {"time": "5s"}}}, soak(until={"capacity_multiple": 4})
-    )
-    assert resolved_step["until"] == {"capacity_multiple": 4, "time_s": 5.0}
-
-
-def test_an_application_is_shortened(tmp_path: Path) -> None:
-    measure = {
-        "application": {
-            "cold_runs": 1,
-            "until": {"relative_standard_error": {"threshold": "5%", "metric": "duration_s"}},
-        }
-    }
-    resolved_step = step(tmp_path, {"application": {"cold_runs": 0, "until": {"passes": 1}}}, measure)
-    assert resolved_step == {"cold_runs": 0, "until": {"passes": 1}}
 
 
 def test_conditions_are_shortened(tmp_path: Path) -> None:
@@ -174,9 +165,6 @@ def test_alterations_are_described(tmp_path: Path) -> None:
     [
         ({"analysis": {"best_run": "x"}}, "unknown key 'analysis'|'analysis' cannot be changed"),
         ({"simultaneous": False}, "'simultaneous'"),
-        ({"fill": [{}]}, r"scale\.demo\.fill': lists 1 changes for 2 steps"),
-        ({"loop": {"cells": 3}}, r"scale\.demo\.loop\.cells': 3 is not of type"),
-        ({"workloads": {"w": {"block_size": {"4KiB": "10%"}}}}, r"scale\.demo\.workloads\.w\.block_size': the shares"),
     ],
 )
 def test_invalid_changes_are_refused(tmp_path: Path, change: dict[str, Any], reason: str) -> None:

@@ -1,19 +1,21 @@
-"""Cells of a protocol: every field, its form in a plan, and combinations of lists."""
+"""Cells of a protocol: every field, its form in a plan, combinations of lists, lists with shares, and labels."""
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_protocols import CLASS, loop, resolved, soak, steps
+from made_protocols import CLASS, STEADY, loop, protocol, resolved, soak, steps
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
 from drivelab.plan.cell import Cell
+from drivelab.plan.grammar import Resolved, load, resolve
 from drivelab.plan.loop_cells import SWEPT, combinations
 from drivelab.plan.value_types import MisfitError, block_sizes
 
@@ -161,27 +163,16 @@ def test_distributions_keep_their_shares(weights: dict[int, int]) -> None:
     ("fields", "reason"),
     [
         ({"workload": "web"}, r"workload': workload 'web' does not exist; 'workloads' has: none"),
-        ({"block_size": {"4KiB": "60%", "8KiB": "30%"}}, r"block_size': the shares of the block sizes add up to 90%"),
-        ({"block_size": {"4KiB": "100%", "8KiB": "0%"}}, r"block_size\.8KiB': one of the shares"),
-        ({"block_size": {"1KiB": "50%", "1024B": "50%"}}, r"block_size\.1024B': repeats a size in another notation"),
         ({"block_size": {"4": "100%"}}, "'4' does not match"),
-        ({"access": [{"range": "50%", "share": "50%"}, {"range": "40%", "share": "50%"}]}, "ranges of the zones add"),
         ({"access": [{"range": "50%", "share": "50%"}, {"range": "50%", "share": "40%"}]}, "shares of the zones add"),
+        ({"block_size": "4KiB-4KiB"}, "4KiB-4KiB is not a valid range"),
+        ({"block_size": "3KiB-64KiB"}, "3KiB-64KiB is not a valid range"),
+        ({"block_size": "4KiB-"}, "block_size"),
         ({"access": {"zipf": 0}}, "zipf"),
-        ({"access": {"zipf": 1.2}, "pattern": "sequential"}, r"\.access': .*access by Zipf's law needs random I/O"),
-        ({"access": [{"range": "100%", "share": "100%"}], "pattern": "sequential"}, "by zones needs random I/O"),
-        ({"access": [{"range": "100%", "share": "100%"}], "segments": 4},
-         r"cells\[0\]\.segments': .*does not combine access by zones and access in segments"),
-        ({"access": [{"range": "50%", "share": "100%"}, {"range": "50%", "share": "0%"}]},
-         r"access\[1\]\.share': one of the shares of the zones is 0%"),
-        ({"align": "1000B"}, r"cells\[0\]\.align': 1000B is not a multiple of 512 B, the smallest block of a drive"),
         ({"alignment_offset": "100B"}, r"cells\[0\]\.alignment_offset': 100B is not a multiple of 512 B"),
         ({"alignment_offset": ["512B", "513B"]}, r"alignment_offset': 513B is not a multiple"),
         ({"align": "8KiB", "pattern": "sequential", "block_size": "4KiB"}, r"cells\[0\]\.align': .* are adjacent"),
         ({"rate_iops": 10, "block_size": "4KiB-8KiB"}, "several block sizes give no fixed rate"),
-        ({"entropy": "2.5%"}, "fio does not support an entropy of 2.5 %"),
-        ({"segments": 4, "pattern": "sequential"}, r"cells\[0\]\.segments': .*access in segments needs random I/O"),
-        ({"active_range": "0%"}, r"active_range': active range 0% is out of bounds; choose more than 0%"),
         ({"active_range": "101%"}, "active range 101% is out of bounds"),
         ({"active_range": "50%-50%"}, "choose two ascending shares"),
         ({"entropy": "101%"}, r"entropy': 101% is out of bounds; choose a share from 0% up to 100%"),
@@ -221,3 +212,59 @@ def test_a_range_of_the_class_may_be_a_size(tmp_path: Path) -> None:
 def test_names_of_workloads_become_parts_of_paths(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match=r"key 'workloads': .* \(letters, digits and hyphens"):
         resolved(tmp_path, [soak()], workloads={name: {"threads": 1}})
+
+
+def test_labels_and_the_largest_block() -> None:
+    cell = Cell("random", 65, 4096, threads=4, queue_depth=32)
+    wide = replace(cell, block_size_max_bytes=1 << 20)
+    sequential = Cell("sequential", 100, 131072, threads=1, queue_depth=1)
+    labels = ["RND 4KiB 65/35 T4Q32", "RND 4KiB-1024KiB 65/35 T4Q32", "SEQ 128KiB 100/0 T1Q1"]
+    assert [shown.label for shown in (cell, wide, sequential)] == labels
+    assert [shown.largest_block_bytes for shown in (cell, wide)] == [4096, 1 << 20]
+
+
+LIST: list[dict[str, Any]] = [
+    {"pattern": "random", "read_share": 0, "block_size": "4KiB", "queue_depth": 7, "share": "60%"},
+    {"pattern": "sequential", "read_share": 0, "block_size": "4KiB", "share": "20%"},
+    {"pattern": "random", "read_share": 100, "block_size": "4KiB", "threads": 3, "share": "0.01%"},
+]
+
+
+def test_shares_divide_the_round_and_the_smallest_gets_a_tenth_of_the_runtime(tmp_path: Path) -> None:
+    listed = cells(tmp_path, LIST)
+    places = [(c["pattern"], c["read_share"], c["queue_depth"], c["threads"]) for c in listed]
+    assert places == [("random", 0, 7, 2), ("sequential", 0, 16, 2), ("random", 100, 16, 3)]
+    assert [c["runtime_s"] for c in listed] == pytest.approx([134.983, 44.994, 6.0], abs=2e-3)
+    (demo,) = steps(tmp_path, [loop(LIST)], "demo", scale={"demo": {"loop": {"runtime": "1s"}}})
+    assert [c["runtime_s"] for c in demo["cells"]] == pytest.approx([2.25, 0.75, 0.1], abs=1e-3)
+    equal = [{key: value for key, value in wanted.items() if key != "share"} for wanted in LIST]
+    assert [c["runtime_s"] for c in cells(tmp_path, equal)] == [60.0] * 3
+
+
+def test_a_study_may_replace_the_list_by_a_list_or_grid(tmp_path: Path) -> None:
+    def changed(**change: Any) -> Resolved:
+        return resolve(load(protocol(tmp_path, [loop(LIST)])), "client", None, {"loop": change}, "test")[0]
+
+    one = changed(cells=LIST[:1])
+    assert len(one.steps["measure"][0]["loop"]["cells"]) == 1
+    assert one.altered[0].startswith("loop cells: random 0 4KiB 7 60% instead of random 0 4KiB 7 60%, sequential 0")
+    grid = changed(pattern="random", cells={"read_share": [0], "block_size": ["8KiB", "4KiB"]})
+    assert [c["block_size_bytes"] for c in grid.steps["measure"][0]["loop"]["cells"]] == [8192, 4096]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "fields", "reason"),
+    [
+        (LIST, {"pattern": "random"}, "remove the loop's"),
+        (LIST, {"until": {"steady_state": {**STEADY, "track": [{"pattern": "sequential", "read_share": 100,
+                                                                "metric": "iops"}]}}}, "sequential access, read share"),
+        ([{"read_share": 0, "block_size": "4KiB"}], {}, r"cells\[0\]': 'pattern' is missing"),
+        ([], {}, "is empty; give at least one entry"),
+        ({"read_share": [0], "block_size": ["4KiB"]}, {}, "'pattern' is missing"),
+        ({"read_share": [0]}, {"pattern": "random"}, "'block_size' is missing"),
+        ("all", {}, "is not of type"),
+    ],
+)  # fmt: skip
+def test_invalid_lists_and_grids_are_refused(tmp_path: Path, wanted: Any, fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        cells(tmp_path, wanted, **fields)

@@ -27,33 +27,28 @@ def row(path: Path, **more: str) -> SheetRow:
     return load_sheet(path)["fast"]
 
 
-@pytest.mark.parametrize("columns", [c for n in range(5) for c in permutations(ON_DRIVES, n)], ids="-".join)
-def test_optional_columns_in_any_order_and_number(tmp_path: Path, columns: tuple[str, ...]) -> None:
-    sheet_row = row(tmp_path / "drives.tsv", **{name: VALUES[name] for name in columns})
-    assert sheet_row.endurance_bytes == (600e12 if "endurance_tbw" in columns else None)
-    assert sheet_row.over_provisioning == (0.285 if "over_provisioning_pct" in columns else None)
-    assert sheet_row.host == ("bench-a.lab" if "host" in columns else None)
-    assert sheet_row.firmware == ("EDA7 202Q" if "firmware" in columns else None)
-    assert sheet_row.model == ("Vendor 990 Pro" if "model" in columns else None)
-    empty = row(tmp_path / "drives.tsv", **dict.fromkeys(columns, ""))
-    assert (empty.endurance_bytes, empty.over_provisioning, empty.host, empty.firmware) == (None, None, None, None)
+def test_optional_columns_in_any_order_and_number(tmp_path: Path) -> None:
+    values = {"endurance_bytes": 600e12, "over_provisioning": 0.285, "host": "bench-a.lab", "firmware": "EDA7 202Q",
+              "model": "Vendor 990 Pro"}  # fmt: skip
+    for columns in (columns for n in range(6) for columns in permutations(ON_DRIVES, n)):
+        sheet_row = row(tmp_path / "drives.tsv", **{name: VALUES[name] for name in columns})
+        empty = row(tmp_path / "drives.tsv", **dict.fromkeys(columns, ""))
+        for column, (name, value) in zip(ON_DRIVES, values.items(), strict=True):
+            assert getattr(sheet_row, name) == (value if column in columns else None), columns
+            assert getattr(empty, name) is None, columns
 
 
-def test_a_model_is_a_plain_name(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"drives\.tsv line 2: model is 'a/b'.*use letters"):
-        row(tmp_path / "drives.tsv", model="a/b")
-
-
-@pytest.mark.parametrize("wrong", ["28%", "-1", "0.28x", "480000"])
-def test_over_provisioning_is_a_percentage(tmp_path: Path, wrong: str) -> None:
-    with pytest.raises(UserError, match=r"drives\.tsv line 2: over_provisioning_pct is.*such as 28"):
-        row(tmp_path / "drives.tsv", over_provisioning_pct=wrong)
-
-
-@pytest.mark.parametrize("wrong", ["any", "bench a", "-x", "a/b"])
-def test_a_host_is_a_name(tmp_path: Path, wrong: str) -> None:
-    with pytest.raises(UserError, match=r"drives\.tsv line 2: host is.*uname -n"):
-        row(tmp_path / "drives.tsv", host=wrong)
+@pytest.mark.parametrize(
+    ("column", "wrong", "reason"),
+    [
+        ("model", "a/b", "model is 'a/b'.*use letters"),
+        *(("over_provisioning_pct", wrong, ".*_pct is.*such as 28") for wrong in ("28%", "-1", "0.28x", "480000")),
+        *(("host", wrong, "host is.*uname -n") for wrong in ("any", "bench a", "-x", "a/b")),
+    ],
+)  # fmt: skip
+def test_a_value_that_does_not_suit_its_column_is_refused(tmp_path: Path, column: str, wrong: str, reason: str) -> None:
+    with pytest.raises(UserError, match=rf"drives\.tsv line 2: {reason}"):
+        row(tmp_path / "drives.tsv", **{column: wrong})
 
 
 def test_the_firmware_is_in_the_plan_only_if_pinned(tmp_path: Path) -> None:

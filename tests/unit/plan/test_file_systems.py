@@ -11,7 +11,7 @@ from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
 from drivelab.core.programs import packages
 from drivelab.plan.file_system import LEAST_BYTES, MIB, FileSystem
-from drivelab.plan.fitting import refuse_unfit
+from drivelab.plan.fitting import refuse_kind, refuse_unfit
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import load_study
 from drivelab.virtual import manage
@@ -66,15 +66,6 @@ def test_the_plan_holds_how_the_file_system_is_made_and_mounted() -> None:
     assert again == load_study(Path("config/mine.yaml")).platforms[2].file_system
 
 
-def test_plans_without_a_file_system_keep_their_digests() -> None:
-    """A new key in every plan would make every user measure again."""
-    assert "file_system" not in plans()["op7@plain"].subject
-    alone = plans(
-        "".join(line for line in STUDY.splitlines(True) if "file_system" not in line and "mount:" not in line)
-    )
-    assert alone["op7@plain"].digest == plans()["op7@plain"].digest
-
-
 @pytest.mark.parametrize(
     ("file_system", "message"),
     [
@@ -102,45 +93,29 @@ def test_what_a_study_may_not_say(file_system: str, message: str) -> None:
         load(one(file_system))
 
 
-def test_platforms_that_differ_in_nothing_are_refused() -> None:
-    twice = STUDY.replace("plain: {host: any}", "plain: {host: any, file_system: {type: ext4, file: 40%}}")
-    with pytest.raises(UserError, match=r"'plain' and 'ext4', which are identical.*'file_system'"):
-        load(twice)
-
-
-def test_on_the_virtual_clock_there_is_no_kernel_to_mount() -> None:
-    with pytest.raises(UserError, match="op7@ext4' is a file system, but virtual drives run on the virtual clock"):
-        load(STUDY.replace("clock: wall", "clock: virtual"))
-
-
 @pytest.mark.parametrize(
-    ("protocol", "message"),
+    ("text", "message"),
     [
-        ("trim-effect", "I/Os trim, which a file system cannot"),
-        ("simultaneous-tasks", "I/Os trim, which a file system cannot"),
-        ("pts-write-saturation", None),
-        ("pts-iops", "reads without a fill|512B is not a multiple"),
+        (STUDY.replace("plain: {host: any}", "plain: {host: any, file_system: {type: ext4, file: 40%}}"),
+         r"'plain' and 'ext4', which are identical.*'file_system'"),
+        (STUDY.replace("clock: wall", "clock: virtual"),
+         "op7@ext4' is a file system, but virtual drives run on the virtual clock"),
+        (one("{type: ext4}", "trim-effect"), "I/Os trim, which a file system cannot"),
+        (one("{type: ext4}", "simultaneous-tasks"), "I/Os trim, which a file system cannot"),
+        (one("{type: ext4}", "pts-iops"), "reads without a fill|512B is not a multiple"),
+        (one("{type: ext4}", "trace-replay, trace: t", "traces: {t: {shipped: sqlite-inserts}}\n"),
+         "replays, loads and applications need a drive, not a file system"),
     ],
-)
-def test_protocols_that_suit_no_file(protocol: str, message: str | None) -> None:
-    if message is None:
-        load(one("{type: ext4}", protocol))
-    else:
-        with pytest.raises(UserError, match=message):
-            load(one("{type: ext4}", protocol))
-
-
-def test_replays_and_applications_are_refused() -> None:
-    text = one("{type: ext4}", "trace-replay, trace: t", "traces: {t: {shipped: sqlite-inserts}}\n")
-    with pytest.raises(UserError, match="replays, loads and applications need a drive, not a file system"):
+)  # fmt: skip
+def test_what_suits_no_file(text: str, message: str) -> None:
+    load(one("{type: ext4}", "pts-write-saturation"))
+    with pytest.raises(UserError, match=message):
         load(text)
 
 
 def test_reads_need_a_fill() -> None:
     made = plans()["op7@ext4"]
     condition = {key: value for key, value in made.subject["condition"].items() if key != "fill"}
-    from drivelab.plan.fitting import refuse_kind
-
     refuse_kind(made)
     with pytest.raises(UserError, match="reads without a fill"):
         refuse_kind(Plan({**made.subject, "condition": condition}, made.context))

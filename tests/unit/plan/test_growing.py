@@ -73,7 +73,6 @@ def test_each_look_has_its_own_confidence(project: Path) -> None:
         ("{least: 5, most: 5, until: decided}", "'most' must be larger"),
         ("{least: 2, most: 5, until: decided}", "runs"),
         ("{least: 3, most: 50, until: decided}", "runs"),
-        ("{least: 3, most: 5}", "runs"),
         ("{least: 3, most: 5, until: sure}", "runs"),
     ],
 )

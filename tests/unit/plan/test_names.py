@@ -14,8 +14,7 @@ INVISIBLE = ("\n", " ", "\r", "\t", "\x00", "\x1b[2J", "\u202e")
 
 @pytest.mark.parametrize("end", INVISIBLE, ids=ascii)
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [("name", "x"), ("results", "results/s"), ("drives_sheet", "config/drives.tsv"), ("basis", "a")],
+    ("key", "value"), [("name", "x"), ("results", "results/s"), ("drives_sheet", "config/drives.tsv"), ("basis", "a")]
 )
 def test_an_invisible_character_in_a_name_is_refused(key: str, value: str, end: str) -> None:
     violation = find_violation({**STUDY, key: f"{value}{end}"}, "study")

@@ -57,16 +57,6 @@ def test_every_measurement_is_planned_for_every_platform_and_left_out_elsewhere(
     assert campaign.study.basis == "op7@bench-a"
 
 
-def test_a_study_without_platforms_has_no_platform_in_its_plans() -> None:
-    plan = (
-        load("".join(line for line in STUDY.splitlines(True) if "bench" not in line and "platf" not in line))
-        .plans[0]
-        .plan
-    )
-    assert plan.drive == plan.sheet_drive == "op7"
-    assert "platform" not in plan.subject
-
-
 def test_notes_on_hosts_are_recorded_and_change_no_plan() -> None:
     plain = load()
     noted = load(STUDY.replace("{host: host-a}", "{host: host-a, note: water}") + "host_note: air\n")

@@ -3,50 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from made_protocols import CLASS, STEADY, protocol, steps
 from made_traces import Row, made_up, write
 
 from drivelab.core.errors import UserError
 from drivelab.plan.cell import Cell
-from drivelab.plan.grammar import load, resolve
+from drivelab.plan.grammar import load
 from drivelab.run.history import tracked
 from drivelab.run.schedules import cells_of_trace, most_frequent
 
-STEADY = {"window": 5, "max_rounds": 25, "data_excursion": "20%", "slope_excursion": "10%"}
 PLAN = {"kind": "individual", "most": 9, "threads": [2], "queue_depth": [16], "runtime_s": 60.0, "range_share": 0.5}
 
 
-def loop(folder: Path, change: Callable[[dict[str, Any]], object] = lambda loop: None) -> dict[str, Any]:
-    fields: dict[str, Any] = {
-        "cells": {"streams": "individual", "most": 9},
-        "runtime": "60s",
-        "until": {"steady_state": {**STEADY, "track": [{"streams": "all", "metric": "iops"}]}},
-    }
-    change(fields)
-    class_fields = {"threads": 2, "queue_depth": 16, "active_range": "50%"}
-    body = {
-        "name": "streams",
-        "title": "t",
-        "source": "s",
-        "class": {"enterprise": class_fields, "client": class_fields},
-        "condition": {"purge": "none"},
-        "measure": [{"loop": fields}],
-        "description": "d",
-        "sources": {"class": "s", "condition": "s", "loop": "s"},
-    }
-    path = folder / "streams.yaml"
-    path.write_text(yaml.safe_dump(body, sort_keys=False))
-    protocol = load(path)
-    assert protocol.takes_streams == (not isinstance(fields["cells"], list) and "streams" in fields["cells"])
-    (measurement,) = resolve(protocol, "client", None, {}, "test")
-    resolved: dict[str, Any] = measurement.steps["measure"][0]["loop"]
+def loop(folder: Path, **change: Any) -> dict[str, Any]:
+    """Return the resolved loop; `track` lists what its rule tracks."""
+    track = change.pop("track", [{"streams": "all", "metric": "iops"}])
+    until = {"steady_state": {**STEADY, "track": track}}
+    fields = {"cells": {"streams": "individual", "most": 9}, "runtime": "60s", "until": until, **change}
+    path = protocol(folder, [{"loop": fields}], class_={**CLASS, "active_range": "50%"})
+    assert load(path).takes_streams == ("streams" in fields["cells"])
+    (resolved,) = steps(folder, [{"loop": fields}], class_={**CLASS, "active_range": "50%"})
     return resolved
 
 
@@ -58,13 +40,10 @@ def test_the_plan_says_how_to_choose(tmp_path: Path) -> None:
 
 
 def test_a_sweep_has_lists(tmp_path: Path) -> None:
-    def change(fields: dict[str, Any]) -> None:
-        fields.update(threads=[4, 1], queue_depth=[8, 1])
-        fields["until"]["steady_state"]["track"][0].update(threads=4, queue_depth=8)
-
-    resolved_loop = loop(tmp_path, change)
+    track = [{"streams": "all", "threads": 4, "queue_depth": 8, "metric": "iops"}]
+    resolved_loop = loop(tmp_path, threads=[4, 1], queue_depth=[8, 1], track=track)
     assert (resolved_loop["streams"]["threads"], resolved_loop["streams"]["queue_depth"]) == ([4, 1], [8, 1])
-    assert resolved_loop["until"]["track"] == [{"streams": "all", "threads": 4, "queue_depth": 8, "metric": "iops"}]
+    assert resolved_loop["until"]["track"] == track
 
 
 GRID = {"pattern": "random", "cells": {"read_share": [0], "block_size": ["4KiB"]}}
@@ -94,14 +73,8 @@ GRID = {"pattern": "random", "cells": {"read_share": [0], "block_size": ["4KiB"]
     ],
 )  # fmt: skip
 def test_mistakes_are_reported_with_their_place(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
-    def apply(fields: dict[str, Any]) -> None:
-        new = dict(change)
-        if "track" in new:
-            fields["until"]["steady_state"]["track"] = new.pop("track")
-        fields.update(new)
-
     with pytest.raises(UserError, match=reason):
-        loop(tmp_path, apply)
+        loop(tmp_path, **change)
 
 
 @pytest.fixture

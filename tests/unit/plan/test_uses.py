@@ -83,10 +83,6 @@ def test_used_values_are_accepted(tmp_path: Path, measure: list[dict[str, Any]],
     assert resolved(tmp_path, measure, **parts)
 
 
-def test_a_number_of_times_needs_no_each(tmp_path: Path) -> None:
-    assert len(steps(tmp_path, [{"repeat": {"phase": "p", "times": 3, "steps": [IDLE]}}])) == 3
-
-
 @pytest.mark.parametrize("inner", [soak(threads="each"), loop({**PLAIN, "read_share": [0, 40], "queue_depth": "each"})])
 def test_a_point_for_only_one_field_is_refused(tmp_path: Path, inner: dict[str, Any]) -> None:
     """It is refused even next to a step that uses both fields."""

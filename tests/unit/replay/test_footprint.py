@@ -144,11 +144,7 @@ def test_blocks_smaller_than_the_alignment(footprint: Footprint) -> None:
     assert {(offset, length) for _, offset, length in requests} == {(offset, 512) for offset in range(0, MIB, 4096)}
 
 
-ZONES = (
-    {"range_share": 0.05, "share": 0.5},
-    {"range_share": 0.15, "share": 0.3},
-    {"range_share": 0.8, "share": 0.2},
-)
+ZONES = ({"range_share": 0.05, "share": 0.5}, {"range_share": 0.15, "share": 0.3}, {"range_share": 0.8, "share": 0.2})
 
 
 def test_zones_get_their_shares_and_are_covered(footprint: Footprint) -> None:

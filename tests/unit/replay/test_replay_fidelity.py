@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from replay_outcomes import request, requests_frame
@@ -56,24 +57,27 @@ def test_inversions_equal_those_found_by_comparing_all_pairs(rows: list[tuple[in
 
 
 def test_a_parked_request_may_be_overtaken_and_may_not_overtake() -> None:
-    parked_one = request(issue=500, waited="dependency")
-    frame = requests_frame([parked_one, request(issue=10), request(issue=20)])
-    assert order_inversions(frame["issue_ns"].to_numpy(), parked(frame)) == 0
-    frame = requests_frame([request(issue=600), parked_one])
-    assert order_inversions(frame["issue_ns"].to_numpy(), parked(frame)) == 1
+    late = request(issue=500, waited="dependency")
+    for rows, inversions in (([late, request(issue=10), request(issue=20)], 0), ([request(issue=600), late], 1)):
+        frame = requests_frame(rows)
+        assert order_inversions(frame["issue_ns"].to_numpy(), parked(frame)) == inversions
 
 
-def test_spans_compare_the_same_requests() -> None:
-    nan = np.nan
-    issue_s, planned_s, ratio = span_ratio(np.array([0, 2e9, 4e9, nan]), np.array([0, 1e9, 2e9, 100e9]))
-    assert (issue_s, planned_s, ratio) == (4.0, 2.0, 2.0)
-    assert span_ratio(np.array([5.0]), np.array([5.0])) == (0.0, 0.0, None)
-    assert span_ratio(np.array([nan]), np.array([1.0])) == (None, None, None)
-    assert span_ratio(np.array([1.0, 2e9 + 1]), np.array([nan, nan])) == (2.0, None, None)
+@pytest.mark.parametrize(
+    ("issued", "planned", "spans"),
+    [
+        ([0, 2e9, 4e9, np.nan], [0, 1e9, 2e9, 100e9], (4.0, 2.0, 2.0)),  # of the same requests
+        ([5.0], [5.0], (0.0, 0.0, None)),
+        ([np.nan], [1.0], (None, None, None)),
+        ([1.0, 2e9 + 1], [np.nan, np.nan], (2.0, None, None)),
+        ([], [], (None, None, None)),
+    ],
+)
+def test_spans_compare_the_same_requests(issued: list[float], planned: list[float], spans: tuple[float | None]) -> None:
+    assert span_ratio(np.array(issued), np.array(planned)) == spans
 
 
 def test_an_empty_schedule() -> None:
     frame = requests_frame([])
     assert issue_error_summary(issue_errors_us(frame)) is lateness_by(frame) is None
     assert order_inversions(np.empty(0), np.empty(0, np.bool_)) is None
-    assert span_ratio(np.empty(0), np.empty(0)) == (None, None, None)

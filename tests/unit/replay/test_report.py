@@ -62,17 +62,12 @@ def test_a_complete_replay(tmp_path: Path) -> None:
     assert result["buffers"] == "registered"
 
 
-def test_plain_buffers_are_reported(tmp_path: Path) -> None:
-    result = reported(tmp_path, WHOLE, plain_buffers=1)
-    assert result["buffers"] == "plain"
+def test_how_requests_were_issued(tmp_path: Path) -> None:
+    result = reported(tmp_path, WHOLE, plain_buffers=1, threads=1)
+    assert (result["buffers"], result["issued_by"]) == ("plain", "1 thread")
     (mark,) = result["marks"]
     assert mark.startswith("plain buffers: the locked-memory limit is too low")
-
-
-def test_the_report_says_how_requests_were_issued(tmp_path: Path) -> None:
-    assert reported(tmp_path, WHOLE, threads=1)["issued_by"] == "1 thread"
-    words = reported(tmp_path, WHOLE, threads=2, polled=1)["issued_by"]
-    assert words == "2 threads, polled"
+    assert reported(tmp_path, WHOLE, threads=2, polled=1)["issued_by"] == "2 threads, polled"
 
 
 def test_asap_reports_throughput(tmp_path: Path) -> None:
@@ -117,12 +112,9 @@ def test_errors_are_named_and_a_lossy_trace_is_marked(tmp_path: Path) -> None:
     ]
 
 
-def test_a_replay_from_issue_times_says_so(tmp_path: Path) -> None:
+def test_issue_times_and_the_end_of_the_runtime_are_marked(tmp_path: Path) -> None:
     result = reported(tmp_path, WHOLE, {**PREPARED, "provenance": {"begins": "issue"}})
     assert [mark.partition(":")[0] for mark in result["marks"]] == ["issue times"]
-
-
-def test_a_replay_ended_by_its_runtime_is_partial(tmp_path: Path) -> None:
     result = reported(tmp_path, [*WHOLE, request("read", None, None, due=9000)], state=engine_records.TIME_IS_UP)
     assert (result["state"], result["partial"]) == ("time is up", True)
     assert result["marks"] == ["partial: 3 of 4 requests completed or failed, 3 were issued"]

@@ -11,7 +11,7 @@ import pytest
 from drivelab.drives import tools
 from drivelab.drives.tools import Output
 from drivelab.telemetry import drive_sensors, power
-from drivelab.telemetry.host import cpu_source, frequency_source, siblings
+from drivelab.telemetry.host import busiest_cpus, cpu_source, cpu_times, frequency_source, siblings
 from drivelab.telemetry.power import Meter
 from drivelab.telemetry.sampler import Source
 from drivelab.telemetry.sources import sources_for
@@ -260,3 +260,38 @@ def test_only_available_sources_are_listed(host: Any) -> None:
     sources = sources_for("loop7", sys_root=host.sys, proc_root=host.proc)
     assert [source.name for source in sources] == ["host", "sectors"]
     assert all(source.prompt for source in sources)
+
+
+STAT = """\
+cpu  130 0 200 500 0 10 60 0 0 0
+cpu0 100 0 100 200 0 10 50 0 0 0
+cpu1 30 0 100 300 5 0 10 7 0 0
+intr 1234 0 9
+"""
+
+
+def test_busy_is_all_but_idle_waiting_and_stolen_time(tmp_path: Path) -> None:
+    (tmp_path / "stat").write_text(STAT)
+    assert cpu_times(tmp_path) == {"cpu0": (460, 260, 60), "cpu1": (452, 140, 10)}
+    assert cpu_times(tmp_path / "missing") == {}
+
+
+def test_the_busiest_cpu_comes_first() -> None:
+    before = {"cpu0": (0, 0, 0), "cpu1": (100, 50, 0)}
+    after = {"cpu0": (100, 20, 5), "cpu1": (200, 140, 40)}
+    assert busiest_cpus(before, after) == {"count": 2, "busiest": [[90.0, 40.0], [20.0, 5.0]]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, {}),
+        ({"cpu0": (0, 0, 0)}, {"cpu0": (49, 20, 5)}),
+        ({"cpu0": (0, 0, 0)}, {"cpu0": (100, 20, 5), "cpu1": (100, 20, 5)}),
+        ({"cpu0": (0, 90, 0)}, {"cpu0": (100, 20, 5)}),
+    ],
+)
+def test_too_short_a_time_and_other_cpus_say_nothing(
+    before: dict[str, tuple[int, int, int]], after: dict[str, tuple[int, int, int]]
+) -> None:
+    assert busiest_cpus(before, after) is None

@@ -67,23 +67,18 @@ def kernel_that_keeps_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Blktrace, "_mark", mark)
 
 
-def test_drops_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
-    install(tmp_path, monkeypatch, WORKS)
-    capture = tracer(tmp_path, out)
-    capture.start()
-    assert capture.stop() == {"dropped_events": 4, "start": 0, "end": 0, "blktrace_failed": 0}
-    assert capture.remarks == []
-    assert list((tmp_path / "run").glob("*.json")) == []
-
-
-@pytest.mark.parametrize(("mark", "kind"), [(blktrace.START_MARK, "start"), (blktrace.END_MARK, "end")])
-def test_a_missing_mark_is_a_loss(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path, mark: bytes, kind: str
+@pytest.mark.parametrize(
+    ("mark", "lost"), [(None, {}), (blktrace.START_MARK, {"start": 1}), (blktrace.END_MARK, {"end": 1})]
+)
+def test_drops_and_missing_marks_are_losses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path, mark: bytes | None, lost: dict[str, int]
 ) -> None:
-    install(tmp_path, monkeypatch, WORKS.replace("cat ", f"sed 's/{mark.decode()}//' "))
+    install(tmp_path, monkeypatch, WORKS.replace("cat ", f"sed 's/{mark.decode()}//' ") if mark else WORKS)
     capture = tracer(tmp_path, out)
     capture.start()
-    assert {name for name, count in capture.stop().items() if count} == {"dropped_events", kind}
+    assert capture.stop() == {"dropped_events": 4, "start": 0, "end": 0, "blktrace_failed": 0, **lost}
+    assert mark or capture.remarks == []
+    assert list((tmp_path / "run").glob("*.json")) == []
 
 
 def test_a_killed_blktrace_is_reported_and_its_trace_ended(
@@ -140,13 +135,12 @@ def test_concurrent_captures_of_a_device_are_refused(
     first.abandon()
 
 
-def test_the_kernels_refusal_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
+def test_a_refusal_by_the_kernel_and_a_missing_blktrace_are_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path
+) -> None:
     install(tmp_path, monkeypatch, REFUSES)
     with pytest.raises(RefusedError, match="Operation not permitted"):
         tracer(tmp_path, out).start()
-
-
-def test_a_missing_blktrace_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RefusedError, match="blktrace is not installed"):
         tracer(tmp_path, out).start()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +9,7 @@ import pytest
 from drivelab.core.errors import UserError
 from drivelab.trace import trace_catalogue
 from drivelab.trace.decode import decode
-from drivelab.trace.parquet_schema import read_trace
-from drivelab.trace.records import letter
+from drivelab.trace.parquet_schema import extent, read_trace
 from drivelab.trace.statistics.count import count, row_of
 
 
@@ -30,6 +27,8 @@ def test_shipped_traces_match_the_catalogue(name: str) -> None:
         a + b for a, b in zip(requests["offset_bytes"].to_pylist(), requests["length_bytes"].to_pylist(), strict=True)
     )
     assert end <= entry.capacity_bytes
+    row = row_of(count(entry.path, name))
+    assert extent(entry.path) == (row["duration_s"], row["write_bytes"], row["read_bytes"])
 
 
 def test_a_shipped_blktrace_is_decoded_to_its_shipped_trace(tmp_path: Path) -> None:
@@ -38,56 +37,6 @@ def test_a_shipped_blktrace_is_decoded_to_its_shipped_trace(tmp_path: Path) -> N
     decoded, _ = read_trace(tmp_path / "t.parquet")
     assert decoded.equals(shipped)
     assert {key: provenance[key] for key in summary} == summary
-
-
-def records_of(path: Path, letters: str) -> Iterator[bytes]:
-    """Yield the records of a blktrace file with these actions, and the notes, as `blktrace -a` keeps them."""
-    data, at = path.read_bytes(), 0
-    while at < len(data):
-        action, payload = struct.unpack_from("<I", data, at + 28)[0], struct.unpack_from("<H", data, at + 46)[0]
-        size = 48 + payload
-        if action >> 16 & 1 << 10 or letter(action & 0xFF) in letters:
-            yield data[at : at + size]
-        at += size
-
-
-def test_a_trace_of_issue_and_complete_events_alone(tmp_path: Path) -> None:
-    """Each dispatch of the whole trace is a request, at its time; what the drive was asked is the same."""
-    for path in trace_catalogue.TRACES.glob("blktrace-mix.blktrace.*"):
-        (tmp_path / path.name).write_bytes(b"".join(records_of(path, "DC")))
-    summary = decode(tmp_path / "blktrace-mix", tmp_path / "t.parquet")
-    table, provenance = read_trace(tmp_path / "t.parquet")
-    rows = table.to_pandas()
-    assert provenance["begins"] == "issue"
-    assert summary["unmatched"] == {}
-    assert set(summary["events_by_action"]) == {"C", "D", "notify"}
-    assert len(rows) == summary["events_by_action"]["D"]
-    assert rows["queue_ns"].is_monotonic_increasing
-    assert (rows["queue_ns"] == rows["dispatch_ns"]).all()
-    assert rows["complete_ns"].notna().all()
-    assert (rows["process"] == "").all()
-    whole = read_trace(trace_catalogue.verified_path("blktrace-mix"))[0].to_pandas()
-    for operation in ("read", "write", "discard"):
-        ours, theirs = (frame[frame["operation"] == operation]["length_bytes"].sum() for frame in (rows, whole))
-        assert ours == theirs
-    single = whole[(whole["pieces"] == 1) & ~whole["dispatch_id"].duplicated(keep=False)]
-    known = set(zip(rows["dispatch_ns"] + 0, rows["offset_bytes"], rows["length_bytes"], strict=True))
-    shift = int(rows["dispatch_ns"].iloc[0] - whole["dispatch_ns"].min())
-    columns = [single[name] for name in ("dispatch_ns", "offset_bytes", "length_bytes")]
-    assert {(at + shift, offset, length) for at, offset, length in zip(*columns, strict=True)} <= known
-    facts = count(tmp_path / "t.parquet", "t")["trace_operations"].set_index("operation")
-    assert facts[["q2c_max_us", "q2d_max_us"]].isna().all(axis=None)
-    assert facts.loc["read", "d2c_p50_us"] > 0
-    assert "issue times" in count(tmp_path / "t.parquet", "t")["trace_overview"]["marks"].iloc[0]
-
-
-def test_sqlite_inserts_reads_writes_and_flushes() -> None:
-    path = trace_catalogue.verified_path("sqlite-inserts")
-    requests, _ = read_trace(path)
-    row = row_of(count(path, "sqlite-inserts"))
-    assert min(row["reads"], row["writes"], row["flushes"]) > 100
-    assert row["footprint_bytes"] <= 48 << 20
-    assert requests["complete_ns"].null_count == 0
 
 
 def copy(folder: Path) -> Path:

@@ -110,33 +110,29 @@ def mutated(data: bytes, dice: random.Random) -> bytes:
     return bytes(body)
 
 
-@settings(max_examples=400, deadline=None)
+def impossible(data: bytes, dice: random.Random) -> bytes:
+    """Set any time, sector, length, payload length and process in valid records."""
+    body, at = bytearray(data), 0
+    while at < len(body):
+        is_v7 = body[at] == 7
+        size, pdu = (48, 46) if is_v7 else (64, 50)
+        length = size + int.from_bytes(body[at + pdu : at + pdu + 2], "little")
+        for offset, width in ((8, 8), (16, 8), (24, 4), (28, 4), (pdu - 2, 2)):
+            if dice.random() < 0.1:
+                value = dice.choice((*EXTREMES, dice.getrandbits(64))) & ((1 << 8 * width) - 1)
+                body[at + offset : at + offset + width] = value.to_bytes(width, "little")
+        at += length
+    return bytes(body)
+
+
+@settings(max_examples=350, deadline=None)
 @given(captures())
-def test_damaged_captures(capture: tuple[list[bytes], random.Random]) -> None:
+def test_damaged_captures_and_impossible_numbers(capture: tuple[list[bytes], random.Random]) -> None:
+    """Of each simulated capture, one file is damaged, then each has impossible numbers."""
     files, dice = capture
     victim = dice.randrange(len(files))
-    files[victim] = mutated(files[victim], dice)
-    attempt(*files)
-
-
-@settings(max_examples=300, deadline=None)
-@given(captures())
-def test_impossible_numbers_in_valid_records(capture: tuple[list[bytes], random.Random]) -> None:
-    """Set any time, sector, length, payload length and process in valid records."""
-    files, dice = capture
-    for index, data in enumerate(files):
-        body, at = bytearray(data), 0
-        while at < len(body):
-            is_v7 = body[at] == 7
-            size, pdu = (48, 46) if is_v7 else (64, 50)
-            length = size + int.from_bytes(body[at + pdu : at + pdu + 2], "little")
-            for offset, width in ((8, 8), (16, 8), (24, 4), (28, 4), (pdu - 2, 2)):
-                if dice.random() < 0.1:
-                    value = dice.choice((*EXTREMES, dice.getrandbits(64))) & ((1 << 8 * width) - 1)
-                    body[at + offset : at + offset + width] = value.to_bytes(width, "little")
-            at += length
-        files[index] = bytes(body)
-    attempt(*files)
+    attempt(*files[:victim], mutated(files[victim], dice), *files[victim + 1 :])
+    attempt(*(impossible(data, dice) for data in files))
 
 
 @pytest.mark.parametrize("payload_bytes", [0, 1, 7, 8, 15, 16, 17, 4096, 65535])

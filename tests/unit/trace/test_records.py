@@ -58,23 +58,23 @@ def test_version_8_has_more_bits_for_the_action(tmp_path: Path) -> None:
     assert decoded.requests["operation"].tolist() == ["write", "write-zeroes"]
 
 
-def test_gaps_in_the_sequence_are_losses(tmp_path: Path) -> None:
-    data = b"".join(record_bytes(READ, sequence=n) for n in (41, 42, 45, 46, 50))
-    assert decoded_folder(one_file(tmp_path, data)).summary["lost"] == {"sequence_gaps": 2 + 3}
+NOTE = record_bytes(READ, pdu=b"fio\0", action=records.NOTIFY)
+LAST = record_bytes(READ, pdu=b"12345678")
 
 
-def test_notes_have_no_sequence_number(tmp_path: Path) -> None:
-    note = record_bytes(READ, pdu=b"fio\0", action=records.NOTIFY)
-    data = record_bytes(READ, sequence=41) + note + record_bytes(READ, sequence=42)
-    assert decoded_folder(one_file(tmp_path, data)).summary["lost"] == {}
-
-
-@pytest.mark.parametrize("missing", [1, 40, 48, 55])
-def test_an_incomplete_last_record_is_skipped_and_counted(tmp_path: Path, missing: int) -> None:
-    last = record_bytes(READ, pdu=b"12345678")
-    decoded = decoded_folder(one_file(tmp_path, record_bytes(READ) + last[:-missing]))
-    assert decoded.summary["events"] == 1
-    assert decoded.summary["lost"] == {"truncated_files": 1}
+@pytest.mark.parametrize(
+    ("data", "events", "lost"),
+    [
+        (b"".join(record_bytes(READ, sequence=n) for n in (41, 42, 45, 46, 50)), 5, {"sequence_gaps": 2 + 3}),
+        (record_bytes(READ, sequence=41) + NOTE + record_bytes(READ, sequence=42), 3, {}),  # notes have no number
+        *((record_bytes(READ) + LAST[:-missing], 1, {"truncated_files": 1}) for missing in (1, 40, 48, 55)),
+    ],
+)
+def test_missing_and_incomplete_records_are_losses(
+    tmp_path: Path, data: bytes, events: int, lost: dict[str, int]
+) -> None:
+    summary = decoded_folder(one_file(tmp_path, data)).summary
+    assert (summary["events"], summary["lost"]) == (events, lost)
 
 
 def test_a_missing_cpu_file_is_a_loss(tmp_path: Path) -> None:

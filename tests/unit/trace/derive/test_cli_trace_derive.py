@@ -35,38 +35,43 @@ def source(tmp_path: Path) -> Path:
     return write(tmp_path / "a.parquet", ROWS, ABOUT)
 
 
-def test_cut(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("cut", source, "--from", "300ms", "--to", "1s", "-o", tmp_path / "b.parquet") == 0
-    printed = capsys.readouterr().out
-    assert "b.parquet: 1 request\n" in printed
-    assert "removed: 2 requests before the cut and 1 after it" in printed
-    assert "missing: 1 request in flight at the start of the cut" in printed
-    assert "LOSSY, like its source a.parquet: 3 overrun" in printed
-    assert read(tmp_path / "b.parquet")[0] == [ROWS[2].later(-300_000_000)]
+@pytest.mark.parametrize(
+    ("arguments", "printed", "kept"),
+    [
+        ("cut --from 300ms --to 1s",
+         ["b.parquet: 1 request\n", "removed: 2 requests before the cut and 1 after it",
+          "missing: 1 request in flight at the start of the cut", "LOSSY, like its source a.parquet: 3 overrun"],
+         [ROWS[2].later(-300_000_000)]),
+        ("drop-idle --above 100ms --keep 10ms",
+         ["1 gap above 100 ms (nothing in flight) shortened to 10 ms: 2.49 s removed"],
+         [*ROWS[:3], ROWS[3].later(-2_490_000_000)]),
+        ("drop-idle --above 1min", ["no gap above 60 s"], ROWS),
+        ("filter --process db --operation read,write", ["removed: 1 read (4 KiB), 1 flush (0 B)"], ROWS[:2]),
+        ("filter --pid 7 --pid 10 --not", ["the trace has no request of pid 10"], ROWS[1:]),
+        ("filter --range 8KiB.. --json", ['"read": {'], [ROWS[1]]),
+    ],
+)  # fmt: skip
+def test_a_derived_trace_and_what_is_said_of_it(
+    source: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    arguments: str,
+    printed: list[str],
+    kept: list[Row],
+) -> None:
+    action, *options = arguments.split()
+    assert run(action, source, *options, "-o", tmp_path / "b.parquet") == 0
+    text = capsys.readouterr().out
+    for phrase in printed:
+        assert phrase in text
+    if "--json" in options:
+        assert json.loads(text)["dropped"]["read"]["requests"] == 2
+    assert read(tmp_path / "b.parquet")[0] == kept
 
 
-def test_drop_idle(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("drop-idle", source, "--above", "100ms", "--keep", "10ms", "-o", tmp_path / "b.parquet") == 0
-    printed = capsys.readouterr().out
-    assert "1 gap above 100 ms (nothing in flight) shortened to 10 ms: 2.49 s removed" in printed
-    assert read(tmp_path / "b.parquet")[0][-1].queue_ns == 510_000_000
-    assert run("drop-idle", source, "--above", "1min", "-o", tmp_path / "b.parquet") == 0
-    assert "no gap above 60 s" in capsys.readouterr().out
-
-
-def test_filter(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    output = tmp_path / "b.parquet"
-    assert run("filter", source, "--process", "db", "--operation", "read,write", "-o", output) == 0
-    assert "removed: 1 read (4 KiB), 1 flush (0 B)" in capsys.readouterr().out
-    assert read(output)[0] == ROWS[:2]
-    assert run("filter", source, "--pid", 7, "--pid", 10, "--not", "-o", output) == 0
-    assert "the trace has no request of pid 10" in capsys.readouterr().out
-    assert read(output)[0] == ROWS[1:]
-    assert run("filter", source, "--range", "8KiB..", "-o", output, "--json") == 0
-    assert json.loads(capsys.readouterr().out)["dropped"]["read"]["requests"] == 2
-    assert read(output)[0] == [ROWS[1]]
+def test_an_unknown_operation_is_refused(source: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="operation 'reed' is unknown; choose from read, write"):
-        run("filter", source, "--operation", "reed", "-o", output)
+        run("filter", source, "--operation", "reed", "-o", tmp_path / "b.parquet")
 
 
 def test_one_volume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -129,12 +129,7 @@ def test_the_protocol_describes_its_origin_and_losses(tmp_path: Path) -> None:
     assert protocol.body["title"] == 'Synthetic equivalent of: A "mixed": # load of two'
     assert "lossy: 3 events lost" in protocol.body["source"]
     assert "made by cut" in protocol.body["source"]
-    for phrase in (
-        "arrival times: 2040 requests in 0.3999 s",
-        "40 flush requests",
-        "locality:",
-        "streams left out",
-    ):
+    for phrase in ("arrival times: 2040 requests in 0.3999 s", "40 flush requests", "locality:", "streams left out"):
         assert phrase in " ".join(report.lines()), phrase
     for sentence in report.as_dict()["not_carried_over"]:
         assert sentence.split(":")[0] in text

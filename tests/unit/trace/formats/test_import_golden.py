@@ -40,6 +40,40 @@ def vscsi_2(command: int, length: int, lbn: int, time_us: int, response_us: int)
     return struct.pack("<HHIIIQQQ", command, 0x0200, 1, length, 1, lbn, time_us, response_us)
 
 
+BLKPARSE = """\
+  8,0    3        1     0.000000000   697  A  WS 223490 + 8 <- (8,1) 223427
+  8,0    3        2     5.000000100   697  Q  WS 223490 + 8 [kjourn ald]
+  8,0    3        3     5.000000200   697  G  WS 223490 + 8 [kjournald]
+  8,0    3        4     5.000000300   697  Q   R 100 + 8 [cat]
+  8,0    3        5     5.000000400   697  Q   R 108 + 8 [cat]
+  8,0    3        6     5.000000500   697  M   R 108 + 8 [cat]
+  8,0    3        7     5.000000600   697  D   R 100 + 16 [cat]
+  8,0    3        8     5.000000700   697  D  WS 223490 + 8 [kjournald]
+  8,0    1        9     5.000000800     0  C  WS 223490 + 8 [0]
+  8,0    1       10     5.000000900     0  C   R 100 + 16 [5]
+  8,0    1       11     5.000001000     7  Q   W 200 + 16 [dd]
+  8,0    1       12     5.000001100     7  X   W 200 / 208 [dd]
+  8,0    1       13     5.000001200     7  D   W 200 + 8 [dd]
+  8,0    1       14     5.000001300     7  D   W 208 + 8 [dd]
+  8,0    1       15     5.000001400     7  C   W 200 + 8 [0]
+  8,0    1       16     5.000001500     7  C   W 208 + 8 [0]
+  8,0    1       17     5.000001600     7  Q FWS [fsync]
+  8,0    1       18     5.000001700     7  D  FN [kworker]
+  8,0    1       19     5.000001800     7  C  FN 0 [0]
+  8,0    1       20     5.000001900     7  C  WS 0 [0]
+  8,0    1       21     5.000002000     7  Q  RA 4096 + 8 [(null)]
+  8,0    1        0     5.000002100     7  m   N cfq697 / alloced
+  8,0    1       22     5.000002200     7  U   N [cat] 1
+  8,0    1       23     5.000002300     7  D   R 36 (12 00 00 00 24 00) [hald]
+CPU1 (trace):
+ Reads Queued:           3,        8KiB\t Writes Queued:           4,     1028KiB
+Total (8,0):
+ Read depth:             1        \t Write depth:             1
+
+Throughput (R/W): 0KiB/s / 0KiB/s
+Events (8,0): 16 entries
+Skips: 0 forward (0 -   0.0%)
+"""
 S = 10**9
 GOLDEN: dict[str, tuple[str | bytes, list[tuple[Any, ...]], dict[str, Any], dict[str, list[Any]]]] = {
     "msr": (
@@ -126,6 +160,26 @@ GOLDEN: dict[str, tuple[str | bytes, list[tuple[Any, ...]], dict[str, Any], dict
         {"dispatch_ns": [0, 1_725_999, 2_235_999], "process": ["supervise", "Web Content", "jbd2/xvda1-8"],
          "pid": [1950, 1951, 303]},
     ),
+    "biosnoop with queue times and flags": (
+        "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  QUE(ms) LAT(ms)\n"
+        "1.000000    fio            7       sda       WS 8          4096     0.30    1.20\n"
+        "1.000100    fio            7       sda       R 16          4096    -1.00    0.10\n",
+        [(0, 1_500_000, "write", 4096, 4096), (1_500_000, 1_600_000, "read", 8192, 4096)],
+        {"format": "biosnoop"},
+        {"dispatch_ns": [300_000, 1_500_000], "sync": [True, False]},
+    ),
+    "blkparse, which follows merges, splits and flushes": (
+        BLKPARSE,
+        [(0, 700, "write", 223490 * 512, 4096), (200, 800, "read", 51200, 4096), (300, 800, "read", 108 * 512, 4096),
+         (900, 1400, "write", 102400, 8192), (1500, 1800, "flush", 0, 0), (1900, None, "read", 4096 * 512, 4096)],
+        {"unmatched": {"undispatched": 1},
+         "skipped": {"events A": 1, "events G": 1, "events m": 1, "events U": 1, "passed-through commands": 1,
+                     "lines of the summary": 7}},
+        {"dispatch_ns": [600, 500, 500, 1100, 1600, None], "error": [0, 5, 5, 0, 0, 0],
+         "process": ["kjourn ald", "cat", "cat", "dd", "fsync", ""], "pid": [697, 697, 697, 7, 7, 7],
+         "cpu": [3, 3, 3, 1, 1, 1], "sync": [True, False, False, False, True, False],
+         "readahead": [False] * 5 + [True]},
+    ),
 }  # fmt: skip
 """Content; queue and completion time, operation, offset and length of each row; facts of the report; other columns."""
 
@@ -137,19 +191,6 @@ def test_an_import_has_the_values_calculated_by_hand(tmp_path: Path, name: str) 
     assert [picked(row) for row in rows] == expected
     assert {fact: getattr(report, fact) for fact in facts} == facts
     assert {column: [row[column] for row in rows] for column in columns} == columns
-
-
-def test_biosnoop_with_queue_times_and_flags(tmp_path: Path) -> None:
-    rows, _ = imported(
-        tmp_path,
-        "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  QUE(ms) LAT(ms)\n"
-        "1.000000    fio            7       sda       WS 8          4096     0.30    1.20\n"
-        "1.000100    fio            7       sda       R 16          4096    -1.00    0.10\n",
-    )
-    assert [(row["queue_ns"], row["dispatch_ns"], row["complete_ns"], row["sync"]) for row in rows] == [
-        (0, 300_000, 1_500_000, True),
-        (1_500_000, 1_500_000, 1_600_000, False),
-    ]
 
 
 @pytest.mark.parametrize("queued", [False, True])
@@ -192,63 +233,6 @@ def test_biosnoop_with_columns_that_run_together(tmp_path: Path, end: str, expec
     rows, _ = imported(tmp_path, f"99.000000   fio            7       sda       W 8          {end}\n")
     delays = [(row["dispatch_ns"] - row["queue_ns"], row["complete_ns"] - row["dispatch_ns"]) for row in rows]
     assert [(rows[0]["length_bytes"], *delays[0])] == [expected]
-
-
-BLKPARSE = """\
-  8,0    3        1     0.000000000   697  A  WS 223490 + 8 <- (8,1) 223427
-  8,0    3        2     5.000000100   697  Q  WS 223490 + 8 [kjourn ald]
-  8,0    3        3     5.000000200   697  G  WS 223490 + 8 [kjournald]
-  8,0    3        4     5.000000300   697  Q   R 100 + 8 [cat]
-  8,0    3        5     5.000000400   697  Q   R 108 + 8 [cat]
-  8,0    3        6     5.000000500   697  M   R 108 + 8 [cat]
-  8,0    3        7     5.000000600   697  D   R 100 + 16 [cat]
-  8,0    3        8     5.000000700   697  D  WS 223490 + 8 [kjournald]
-  8,0    1        9     5.000000800     0  C  WS 223490 + 8 [0]
-  8,0    1       10     5.000000900     0  C   R 100 + 16 [5]
-  8,0    1       11     5.000001000     7  Q   W 200 + 16 [dd]
-  8,0    1       12     5.000001100     7  X   W 200 / 208 [dd]
-  8,0    1       13     5.000001200     7  D   W 200 + 8 [dd]
-  8,0    1       14     5.000001300     7  D   W 208 + 8 [dd]
-  8,0    1       15     5.000001400     7  C   W 200 + 8 [0]
-  8,0    1       16     5.000001500     7  C   W 208 + 8 [0]
-  8,0    1       17     5.000001600     7  Q FWS [fsync]
-  8,0    1       18     5.000001700     7  D  FN [kworker]
-  8,0    1       19     5.000001800     7  C  FN 0 [0]
-  8,0    1       20     5.000001900     7  C  WS 0 [0]
-  8,0    1       21     5.000002000     7  Q  RA 4096 + 8 [(null)]
-  8,0    1        0     5.000002100     7  m   N cfq697 / alloced
-  8,0    1       22     5.000002200     7  U   N [cat] 1
-  8,0    1       23     5.000002300     7  D   R 36 (12 00 00 00 24 00) [hald]
-CPU1 (trace):
- Reads Queued:           3,        8KiB\t Writes Queued:           4,     1028KiB
-Total (8,0):
- Read depth:             1        \t Write depth:             1
-
-Throughput (R/W): 0KiB/s / 0KiB/s
-Events (8,0): 16 entries
-Skips: 0 forward (0 -   0.0%)
-"""
-
-
-def test_blkparse_text_follows_merges_splits_and_flushes(tmp_path: Path) -> None:
-    rows, report = imported(tmp_path, BLKPARSE)
-    assert [(*picked(row), row["dispatch_ns"], row["error"]) for row in rows] == [
-        (0, 700, "write", 223490 * 512, 4096, 600, 0),
-        (200, 800, "read", 51200, 4096, 500, 5),
-        (300, 800, "read", 108 * 512, 4096, 500, 5),
-        (900, 1400, "write", 102400, 8192, 1100, 0),
-        (1500, 1800, "flush", 0, 0, 1600, 0),
-        (1900, None, "read", 4096 * 512, 4096, None, 0),
-    ]
-    assert (rows[0]["process"], rows[0]["pid"], rows[0]["cpu"]) == ("kjourn ald", 697, 3)
-    assert [row["sync"] for row in rows] == [True, False, False, False, True, False]
-    assert rows[5]["readahead"]
-    assert rows[5]["process"] == ""
-    assert report.unmatched == {"undispatched": 1}
-    assert report.skipped == {
-        "events A": 1, "events G": 1, "events m": 1, "events U": 1, "passed-through commands": 1,
-        "lines of the summary": 7,
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])

@@ -122,13 +122,6 @@ def test_several_volumes_can_be_one_trace(tmp_path: Path) -> None:
     assert not (tmp_path / "none.parquet").exists()
 
 
-def test_volumes_are_counted_despite_malformed_lines(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(lines([1, 2], 7) + b"x\n" + lines([3], 8))
-    volumes, tally = list_volumes(path)
-    assert (volumes, tally.first) == ({"7": 2, "8": 1}, [(3, "has 1 columns instead of 5")])
-
-
 def test_a_volume_of_a_format_without_volumes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes.fromhex("28000002") + bytes(36))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import sys
 import tempfile
 from collections import Counter
@@ -15,7 +16,6 @@ from unittest import mock
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import strategies as st
 
 from drivelab.trace import parquet_schema
 from drivelab.trace.statistics.count import count
@@ -38,30 +38,32 @@ def row(queue_ns: int, operation: str = "read", offset: int = 0, length: int = B
     return {**dict.fromkeys(parquet_schema.FLAGS, False), **plain, **origin, **place, **more}
 
 
-@st.composite
-def traces(draw: st.DrawFn, blocks: int = 40) -> Rows:
-    """Draw up to 60 close requests with ties, overlaps, merges and missing events."""
+def traces(dice: random.Random, blocks: int = 40) -> Rows:
+    """Make up to 60 close requests with ties, overlaps, merges and missing events."""
+
+    def unknown_or(most: int) -> int | None:
+        return dice.choice((None, None, 0, 1, dice.randint(0, most), dice.randint(0, most), most))
+
     rows: Rows = []
-    now = draw(st.sampled_from([0, 7]))
-    base = draw(st.sampled_from([0, 1 << 40, (1 << 62) - (1 << 20)]))
-    for number in range(draw(st.integers(1, 60))):
-        now += draw(st.sampled_from([0, 0, 1, 5, 300, 40_000, 2_000_000]))
-        operation = draw(st.sampled_from(["read", "read", "write", "write", "flush", "discard", "write-zeroes"]))
-        offset = base + draw(st.integers(0, blocks)) * draw(st.sampled_from([BLOCK, 512]))
-        length = draw(st.sampled_from([BLOCK, BLOCK, 512, 2 * BLOCK, 9 * BLOCK, 0]))
+    now = dice.choice([0, 7])
+    base = dice.choice([0, 1 << 40, (1 << 62) - (1 << 20)])
+    for number in range(dice.choice((1, 2, dice.randint(1, 60), dice.randint(1, 60)))):
+        now += dice.choice([0, 0, 1, 5, 300, 40_000, 2_000_000])
+        operation = dice.choice(["read", "read", "write", "write", "flush", "discard", "write-zeroes"])
+        offset = base + dice.randint(0, blocks) * dice.choice([BLOCK, 512])
+        length = dice.choice([BLOCK, BLOCK, 512, 2 * BLOCK, 9 * BLOCK, 0])
         if operation == "flush":
             offset = length = 0
-        dispatch = draw(st.none() | st.integers(0, 50_000))
-        complete = draw(st.none() | st.integers(0, 3_000_000))
+        dispatch, complete = unknown_or(50_000), unknown_or(3_000_000)
         request = row(now, operation, offset, length)
         request["dispatch_ns"] = None if dispatch is None else now + dispatch
         request["complete_ns"] = None if complete is None else now + (dispatch or 0) + complete
-        request["dispatch_id"] = None if dispatch is None else draw(st.none() | st.just(number))
-        if rows and dispatch is not None and draw(st.booleans()):  # merged with the previous request, which still waits
+        request["dispatch_id"] = None if dispatch is None else dice.choice((None, number))
+        if rows and dispatch is not None and dice.random() < 0.5:  # merged with the one before, which still waits
             first = rows[-1]
             if first["dispatch_id"] is not None and first["dispatch_ns"] >= now:
                 request |= {name: first[name] for name in ("dispatch_ns", "complete_ns", "dispatch_id")}
-        request |= {"error": draw(st.sampled_from([0, 0, 0, 5])), "pieces": draw(st.sampled_from([1, 1, 2]))}
+        request |= {"error": dice.choice([0, 0, 0, 5]), "pieces": dice.choice([1, 1, 2])}
         rows.append(request)
     return rows
 

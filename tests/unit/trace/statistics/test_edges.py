@@ -92,19 +92,6 @@ def test_all_requests_within_one_tick_of_an_import(model: ModuleType, tmp_path: 
     assert tables["trace_over_time"][["begin_s", "end_s", "requests"]].to_numpy().tolist() == [[0, 1, 50]]
 
 
-def test_discards_and_write_zeroes_do_not_touch_data(model: ModuleType) -> None:
-    rows = [
-        model.row(0, "discard", 0, 1 << 30),
-        model.row(1, "write-zeroes", 0, 1 << 20),
-        model.row(2, "write", 8192, 4096),
-        model.row(3, "flush", 0, 0),
-    ]
-    tables = model.counted(rows)
-    assert tables["trace_overview"]["footprint_bytes"].iloc[0] == 4096
-    assert tables["trace_over_time"]["discard_bytes"].sum() == 1 << 30
-    assert tables["trace_streams"]["stream"].tolist() == ["RND 4KiB W"]
-
-
 def test_up_to_32_interleaved_streams_are_sequential(model: ModuleType) -> None:
     for streams, share in ((32, 100 * 9 / 10), (33, 0)):
         rows = [

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from drivelab.cli.traces import trace_info
-from drivelab.core.errors import UserError
 from drivelab.tables import io
 from drivelab.tables.schemas import TRACE_TABLES
 from drivelab.trace import parquet_schema
@@ -95,10 +94,3 @@ def test_a_nearly_empty_trace(
     length = 0 if operation == "flush" else 512
     assert info(write(model, tmp_path / "t.parquet", [model.row(0, operation, 0, length)])) == 0
     assert "1 in" in capsys.readouterr().out
-
-
-def test_an_unknown_trace_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is not in the catalogue"):
-        info("nothing-like-it")
-    with pytest.raises(UserError, match=r"absent\.parquet: the trace does not exist"):
-        info(str(tmp_path / "absent.parquet"))

@@ -1,8 +1,9 @@
-"""Every statistic against a simple reference, and with different batches."""
+"""Every statistic of a trace against a simple reference, in one batch and in small ones."""
 
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from itertools import pairwise
 from types import ModuleType
@@ -18,32 +19,31 @@ from drivelab.trace.statistics.bins import ERROR_PCT
 from drivelab.trace.statistics.streams import STREAMS
 
 Rows = list[dict[str, Any]]
-few = settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],  # shrinking an example takes minutes
-)
 
 
 def close(value: float, expected: float) -> bool:
     return abs(value - expected) <= ERROR_PCT / 100 * expected + 1e-12
 
 
-@few
-@given(data=st.data(), batch_rows=st.integers(1, 20))
-def test_batches_do_not_matter(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
-    rows = data.draw(model.traces())
-    whole, cut = model.counted(rows), model.counted(rows, batch_rows)
+# No shrinking: it takes minutes.
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow],
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)  # fmt: skip
+@given(dice=st.randoms(use_true_random=True), batch_rows=st.integers(1, 20), blocks=st.sampled_from([6, 40]))
+def test_statistics_agree_with_a_simple_reference(
+    model: ModuleType, dice: random.Random, batch_rows: int, blocks: int
+) -> None:
+    """Of each trace, all statistics: counting takes longer than checking."""
+    rows = model.traces(dice, blocks)
+    whole, tables = model.counted(rows), model.counted(rows, batch_rows)
     for name, frame in whole.items():
-        pd.testing.assert_frame_equal(cut[name], frame, check_exact=False, rtol=1e-12, atol=1e-9)
+        pd.testing.assert_frame_equal(tables[name], frame, check_exact=False, rtol=1e-12, atol=1e-9)
+    for check in (footprint_and_working_set, depth, sequence_and_streams, times, heat):
+        check(model, rows, tables)
 
 
-@few
-@given(data=st.data(), batch_rows=st.sampled_from([3, 1000]))
-def test_footprint_and_working_set(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
-    rows = data.draw(model.traces())
-    tables = model.counted(rows, batch_rows)
+def footprint_and_working_set(model: ModuleType, rows: Rows, tables: dict[str, pd.DataFrame]) -> None:
     overview, over_time = tables["trace_overview"].iloc[0], tables["trace_over_time"]
     assert overview["footprint_block_bytes"] == 4096
     assert overview["footprint_bytes"] == model.footprint(rows, "read", "write")
@@ -59,13 +59,10 @@ def test_footprint_and_working_set(model: ModuleType, data: st.DataObject, batch
         assert interval.working_set_bytes == model.footprint(inside, "read", "write")
         assert interval.footprint_bytes == model.footprint([r for r in rows if r["queue_ns"] < end], "read", "write")
     assert over_time["requests"].sum() == len(rows)
+    assert over_time["discard_bytes"].sum() == sum(r["length_bytes"] for r in rows if r["operation"] == "discard")
 
 
-@few
-@given(data=st.data(), batch_rows=st.sampled_from([1, 4, 1000]))
-def test_depth(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
-    rows = data.draw(model.traces())
-    tables = model.counted(rows, batch_rows)
+def depth(model: ModuleType, rows: Rows, tables: dict[str, pd.DataFrame]) -> None:
     overview, over_time = tables["trace_overview"].iloc[0], tables["trace_over_time"]
     first_ns, last_ns = rows[0]["queue_ns"], model.end_ns(rows)
     queued = [(r["queue_ns"], r["complete_ns"]) for r in rows if r["complete_ns"] is not None]
@@ -95,11 +92,7 @@ def test_depth(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
     assert overview["merged"] == (len(merges) - len(set(merges)) if merges else None)
 
 
-@few
-@given(data=st.data(), batch_rows=st.sampled_from([1, 5, 1000]))
-def test_sequence_and_streams(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
-    rows = data.draw(model.traces(blocks=6))
-    tables = model.counted(rows, batch_rows)
+def sequence_and_streams(model: ModuleType, rows: Rows, tables: dict[str, pd.DataFrame]) -> None:
     overview, streams = tables["trace_overview"].iloc[0], tables["trace_streams"]
     multi, strict = model.sequential(rows, STREAMS), model.sequential(rows, 1)
     moving = [bool(model.blocks(row)) for row in rows]
@@ -124,11 +117,7 @@ def test_sequence_and_streams(model: ModuleType, data: st.DataObject, batch_rows
     assert sizes == Counter((row["operation"], row["length_bytes"]) for row in rows)
 
 
-@few
-@given(data=st.data(), batch_rows=st.sampled_from([2, 1000]))
-def test_times(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
-    rows = data.draw(model.traces())
-    tables = model.counted(rows, batch_rows)
+def times(model: ModuleType, rows: Rows, tables: dict[str, pd.DataFrame]) -> None:
     overview = tables["trace_overview"].iloc[0]
     between = [b["queue_ns"] - a["queue_ns"] for a, b in pairwise(rows)]
     assert tables["trace_interarrival"]["requests"].sum() == len(between)
@@ -168,11 +157,8 @@ def test_times(model: ModuleType, data: st.DataObject, batch_rows: int) -> None:
         assert operations.loc[operation, "without_completion"] == sum(row["complete_ns"] is None for row in requests)
 
 
-@few
-@given(data=st.data())
-def test_heat(model: ModuleType, data: st.DataObject) -> None:
-    rows = data.draw(model.traces())
-    heat, first_ns = model.counted(rows)["trace_heat"], rows[0]["queue_ns"]
+def heat(model: ModuleType, rows: Rows, tables: dict[str, pd.DataFrame]) -> None:
+    heat, first_ns = tables["trace_heat"], rows[0]["queue_ns"]
     for cell in heat.itertuples():
         begin, end = first_ns + round(cell.begin_s * 1e9), first_ns + round(cell.end_s * 1e9)
         inside = [
