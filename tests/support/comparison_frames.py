@@ -14,7 +14,9 @@ import protocol_frames as frames
 
 from drivelab.analysis.values.quick_look import SHOWN
 
-Case = tuple[str, dict[str, pd.DataFrame], dict[str, Any]]
+Draw = Callable[[ModuleType], dict[str, pd.DataFrame]]
+Case = tuple[str, Draw] | tuple[str, Draw, dict[str, Any]]
+"""Name of a figure, its tables from the module of synthetic tables, and options."""
 DRIVES = ("op7", "op28", "op7-512e")
 _BEGAN = pd.Timestamp("2026-01-01T00:00:00Z").as_unit("ms")
 
@@ -213,65 +215,58 @@ def grid() -> dict[str, pd.DataFrame]:
     return {**tables, "cells": pd.concat([cells, small], ignore_index=True)}
 
 
-def _loop(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def compared(made: ModuleType, deltas: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    return {"deltas": deltas, "summary": made.summary()}
+
+
+def any_loop(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {"cells": cells, "steady_state": frames.NO_WINDOWS}
 
 
 _EIGHT = tuple(f"drive-{place}" for place in range(8))
-CASES: Mapping[str, Callable[[ModuleType], Case]] = {
-    "grid of drives": lambda m: ("grid_of_drives", grid(), {}),
-    "relative, 2 drives": lambda m: ("normalised", {"deltas": m.deltas(), "summary": m.summary()}, {}),
-    "relative, 4 drives": lambda m: ("normalised", {"deltas": m.deltas(_EIGHT[:3]), "summary": m.summary()}, {}),
-    "relative, far apart": lambda m: (
+CASES: Mapping[str, Case] = {
+    "grid of drives": ("grid_of_drives", lambda m: grid()),
+    "relative, 2 drives": ("normalised", lambda m: compared(m, m.deltas())),
+    "relative, 4 drives": ("normalised", lambda m: compared(m, m.deltas(_EIGHT[:3]))),
+    "relative, far apart": (
         "normalised",
-        {"deltas": m.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[4200.0, -60.0]), "summary": m.summary()},
-        {},
+        lambda m: compared(m, m.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[4200.0, -60.0])),
     ),
-    "variation, 2 specimens of a model": lambda m: (
-        "variation",
-        {"variation": variation(), "summary": m.summary()},
-        {},
-    ),
-    "capacity, 4 drives": lambda m: ("capacity", capacities(), {}),
-    "capacity, 56 cells of one size": lambda m: ("capacity", capacities((512,), 56), {}),
-    "2 sizes, 3 drives": lambda m: ("sizes_of_drives", single_sizes(), {}),
-    "5 sizes, 8 drives": lambda m: (
-        "sizes_of_drives",
-        single_sizes((1 << 20, 1 << 16, 1 << 13, 1 << 12, 512), _EIGHT),
-        {},
-    ),
-    "ramp, one drive": lambda m: ("depth_ramp", _loop(frames.sweep()), {}),
-    "ramp, 3 drives": lambda m: ("depth_ramp", _loop(of_drives(frames.sweep)), {}),
-    "ramp, 8 drives": lambda m: ("depth_ramp", _loop(of_drives(frames.sweep, _EIGHT)), {}),
-    "ramp, threads": lambda m: ("depth_ramp", _loop(of_drives(lambda: frames.sweep(depths=(4,)))), {}),
-    "bathtub, 3 drives": lambda m: ("bathtub", _loop(of_drives(mixes)), {}),
-    "bathtub, 8 sizes": lambda m: (
+    "variation, 2 specimens of a model": ("variation", lambda m: {"variation": variation(), "summary": m.summary()}),
+    "capacity, 4 drives": ("capacity", lambda m: capacities()),
+    "capacity, 56 cells of one size": ("capacity", lambda m: capacities((512,), 56)),
+    "2 sizes, 3 drives": ("sizes_of_drives", lambda m: single_sizes()),
+    "5 sizes, 8 drives": ("sizes_of_drives", lambda m: single_sizes((1 << 20, 1 << 16, 1 << 13, 1 << 12, 512), _EIGHT)),
+    "ramp, one drive": ("depth_ramp", lambda m: any_loop(frames.sweep())),
+    "ramp, 3 drives": ("depth_ramp", lambda m: any_loop(of_drives(frames.sweep))),
+    "ramp, 8 drives": ("depth_ramp", lambda m: any_loop(of_drives(frames.sweep, _EIGHT))),
+    "ramp, threads": ("depth_ramp", lambda m: any_loop(of_drives(lambda: frames.sweep(depths=(4,))))),
+    "bathtub, 3 drives": ("bathtub", lambda m: any_loop(of_drives(mixes))),
+    "bathtub, 8 sizes": (
         "bathtub",
-        _loop(mixes((100, 95, 65, 50, 35, 5, 0), tuple(512 << place for place in range(8)))),
-        {},
+        lambda m: any_loop(mixes((100, 95, 65, 50, 35, 5, 0), tuple(512 << place for place in range(8)))),
     ),
-    "alignment, 2 drives": lambda m: ("alignment", _loop(of_drives(shifted, DRIVES[:2])), {}),
-    "alignment, 2 offsets": lambda m: ("alignment", _loop(shifted((512, 2048))), {}),
-    "heat, 40 slices": lambda m: ("latency_heat", slices(), {}),
-    "heat, 600 slices": lambda m: ("latency_heat", slices(600), {}),
-    "heat, one slice": lambda m: ("latency_heat", slices(1), {}),
-    "tail, 3 drives": lambda m: ("tail", {"latency_bins": bins()}, {}),
-    "tail, one drive": lambda m: ("tail", {"latency_bins": bins(("op7",))}, {}),
-    "nines of 3 drives": lambda m: ("nines_of_drives", {"latency_bins": bins()}, {}),
-    "nines of 8 drives, few I/Os": lambda m: ("nines_of_drives", {"latency_bins": bins(_EIGHT, 3000)}, {}),
-    "between the nines of 3 drives": lambda m: ("between_nines_of_drives", {"latency_bins": bins()}, {}),
-    "exceeded, 3 drives": lambda m: ("exceedance_of_drives", {"latency_bins": bins()}, {}),
-    "strip, 3 drives": lambda m: ("strip_chart", soaks(), {}),
-    "strip, 600 s of reads and writes": lambda m: ("strip_chart", soaks(DRIVES, 600, ("read", "write")), {}),
-    "telemetry": lambda m: ("telemetry_strip", heated(), {}),
-    "telemetry, none sampled": lambda m: ("telemetry_strip", heated(sampled=False), {}),
-    "load": lambda m: ("load_curve", {"load_rates": loads(("op7",), undecided=True)}, {}),
-    "load, 3 drives": lambda m: ("load_curve", {"load_rates": loads()}, {}),
-    "application, 3 drives": lambda m: ("application_durations", {"application_runs": applications()}, {}),
-    "applications, simulated": lambda m: (
+    "alignment, 2 drives": ("alignment", lambda m: any_loop(of_drives(shifted, DRIVES[:2]))),
+    "alignment, 2 offsets": ("alignment", lambda m: any_loop(shifted((512, 2048)))),
+    "heat, 40 slices": ("latency_heat", lambda m: slices()),
+    "heat, 600 slices": ("latency_heat", lambda m: slices(600)),
+    "heat, one slice": ("latency_heat", lambda m: slices(1)),
+    "tail, 3 drives": ("tail", lambda m: {"latency_bins": bins()}),
+    "tail, one drive": ("tail", lambda m: {"latency_bins": bins(("op7",))}),
+    "nines of 3 drives": ("nines_of_drives", lambda m: {"latency_bins": bins()}),
+    "nines of 8 drives, few I/Os": ("nines_of_drives", lambda m: {"latency_bins": bins(_EIGHT, 3000)}),
+    "between the nines of 3 drives": ("between_nines_of_drives", lambda m: {"latency_bins": bins()}),
+    "exceeded, 3 drives": ("exceedance_of_drives", lambda m: {"latency_bins": bins()}),
+    "strip, 3 drives": ("strip_chart", lambda m: soaks()),
+    "strip, 600 s of reads and writes": ("strip_chart", lambda m: soaks(DRIVES, 600, ("read", "write"))),
+    "telemetry": ("telemetry_strip", lambda m: heated()),
+    "telemetry, none sampled": ("telemetry_strip", lambda m: heated(sampled=False)),
+    "load": ("load_curve", lambda m: {"load_rates": loads(("op7",), undecided=True)}),
+    "load, 3 drives": ("load_curve", lambda m: {"load_rates": loads()}),
+    "application, 3 drives": ("application_durations", lambda m: {"application_runs": applications()}),
+    "applications, simulated": (
         "application_durations",
-        {"application_runs": applications(names=("sqlite-inserts", "git-checkout"), simulated_from="sqlite")},
-        {},
+        lambda m: {"application_runs": applications(names=("sqlite-inserts", "git-checkout"), simulated_from="sqlite")},
     ),
 }
 """Figures that `render` draws, by name of the case."""

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tarfile
 import time
 from pathlib import Path
 
@@ -142,16 +141,6 @@ def test_a_restored_study_measures_nothing_until_its_sheet_allows_it(fresh: Proj
     assert gone in restored.recordings()
 
 
-def test_consent_is_not_archived(copy: Project, fresh: Project, tmp_path: Path) -> None:
-    (copy.folder / "results/consent.json").write_text('{"S1": {}}')
-    ran(copy, "archive", "create", "config/mini.yaml", "-o", str(tmp_path / "a.tar.gz"))
-    ran(fresh, "archive", "restore", str(tmp_path / "a.tar.gz"))
-    assert (fresh.folder / "restored/mini/results/study.txt").is_file()
-    assert list(fresh.folder.rglob("consent.json")) == []
-    with tarfile.open(tmp_path / "a.tar.gz") as tar:
-        assert not [name for name in tar.getnames() if name.endswith("consent.json")]
-
-
 def test_verify_names_what_was_altered(finished: Project, archive: Path, tmp_path: Path) -> None:
     altered = tmp_path / archive.name
     data = bytearray(archive.read_bytes())
@@ -163,11 +152,3 @@ def test_verify_names_what_was_altered(finished: Project, archive: Path, tmp_pat
     assert whole["altered"] == {}
     assert whole["compared"]
     assert "the archive itself" in broken["altered"]
-
-
-def test_common_tools_read_it(archive: Path, tmp_path: Path) -> None:
-    commands = f"cd {tmp_path} && sha256sum --check --quiet {archive.name}.sha256 && tar xzf {archive.name} && cd mini"
-    for path in (archive, archive.with_name(f"{archive.name}.sha256")):
-        shutil.copy(path, tmp_path)
-    subprocess.run(["sh", "-ec", f"{commands} && sha256sum --check --quiet SHA256SUMS"], check=True)
-    assert (tmp_path / "mini/results/report/index.html").is_file()

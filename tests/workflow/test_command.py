@@ -27,19 +27,6 @@ def test_a_second_run_prints_the_result_and_does_nothing(copy: Project) -> None:
     assert copy.recordings() == before
 
 
-def test_the_report_labels_virtual_and_reduced_results(finished: Project) -> None:
-    page = (finished.folder / "results/report/index.html").read_text()
-    for words in ("VIRTUAL", "REDUCED", "virtual clock", "op28", "pts-write-saturation"):
-        assert words.lower() in page.lower()
-    assert "http://" not in page.replace("http://www.w3.org/", "")
-
-
-def test_snakemakes_own_report(copy: Project) -> None:
-    done = copy.snakemake("--report", "own.html")
-    assert done.returncode == 0, done.stderr
-    assert "convergence" in (copy.folder / "own.html").read_text()
-
-
 def test_the_plan_writes_nothing(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     shown = project.drivelab("plan", "--commands", "config/mini.yaml")

@@ -15,25 +15,25 @@ DATABASE = "persistence-backend: db\npersistence-backend-db-url: sqlite:///recor
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return Project(tmp_path / "project")
+    """A project with a profile of its user in the folder `mine`."""
+    project = Project(tmp_path / "project")
+    (project.folder / "mine").mkdir()
+    (project.folder / "mine/config.yaml").write_text(DATABASE)
+    return project
 
 
-def profile_in(folder: Path) -> Path:
-    folder.mkdir(exist_ok=True)
-    (folder / "config.yaml").write_text(DATABASE)
-    return folder
-
-
-def run(project: Project, command: list[str], **environment: str) -> str:
+def run(project: Project, program: str, options: str, profile: str) -> str:
     """Run a command that must be refused without any write; return its output."""
+    code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
+    command = {
+        "snakemake": ["-m", "snakemake", "--cores", "1", "--config", f"study={project.study}"],
+        "drivelab": ["-c", code, "run", project.study],
+    }[program]
+    environment = {**project.environment, **({"SNAKEMAKE_PROFILE": profile} if profile else {})}
     done = subprocess.run(
-        command,
-        cwd=project.folder,
-        env={**project.environment, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+        [sys.executable, *command, *options.split()], cwd=project.folder, env=environment, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
     output = done.stdout + done.stderr
     assert done.returncode != 0, output
     assert REFUSAL in output
@@ -43,46 +43,26 @@ def run(project: Project, command: list[str], **environment: str) -> str:
     return output
 
 
-def snakemake(project: Project, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "snakemake", "--cores", "1", "--config", f"study={project.study}", *arguments]
+@pytest.mark.parametrize(
+    ("options", "profile"),
+    [
+        ("--persistence-backend db", ""),
+        ("--persistence-backend=db --dry-run", ""),
+        ("--profile mine", ""),
+        ("", "mine"),
+    ],
+)
+def test_an_option_of_snakemake_is_refused(project: Project, options: str, profile: str) -> None:
+    run(project, "snakemake", options, profile)
 
 
-def drivelab(project: Project, *arguments: str) -> list[str]:
-    code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
-    return [sys.executable, "-c", code, "run", project.study, *arguments]
-
-
-def test_an_option_of_snakemake_is_refused(project: Project) -> None:
-    run(project, snakemake(project, "--persistence-backend", "db"))
-
-
-def test_an_option_of_snakemake_is_refused_in_a_dry_run(project: Project) -> None:
-    run(project, snakemake(project, "--persistence-backend=db", "--dry-run"))
-
-
-def test_a_profile_of_snakemake_is_refused(project: Project) -> None:
-    run(project, snakemake(project, "--profile", str(profile_in(project.folder / "mine"))))
-
-
-def test_a_profile_in_the_environment_of_snakemake_is_refused(project: Project) -> None:
-    run(project, snakemake(project), SNAKEMAKE_PROFILE=str(profile_in(project.folder / "mine")))
-
-
-def test_a_profile_of_drivelab_run_is_refused(project: Project) -> None:
-    output = run(project, drivelab(project, "--profile", str(profile_in(project.folder / "mine"))))
+@pytest.mark.parametrize(("options", "profile"), [("--profile mine", ""), ("", "mine"), ("", "")])
+def test_a_profile_of_drivelab_run_is_refused(project: Project, options: str, profile: str) -> None:
+    if not options and not profile:
+        with (project.folder / "profiles/default/config.yaml").open("a") as file:
+            file.write(DATABASE)
+    output = run(project, "drivelab", options, profile)
     assert output.startswith("drivelab: ")
-    assert len(output.splitlines()) == 1
-
-
-def test_a_profile_in_the_environment_of_drivelab_run_is_refused(project: Project) -> None:
-    output = run(project, drivelab(project), SNAKEMAKE_PROFILE=str(profile_in(project.folder / "mine")))
-    assert len(output.splitlines()) == 1
-
-
-def test_the_profile_of_the_workflow_is_refused_by_drivelab_run(project: Project) -> None:
-    with (project.folder / "profiles/default/config.yaml").open("a") as file:
-        file.write(DATABASE)
-    output = run(project, drivelab(project))
     assert len(output.splitlines()) == 1
 
 

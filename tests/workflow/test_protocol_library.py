@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,8 @@ import yaml
 from golden_study import entry
 
 from drivelab.analysis.values.summary import summary_table
+from drivelab.campaign.estimate import Estimate
+from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign, Planned
 from drivelab.collect.collect import collect
 from drivelab.figures.base import sheets
@@ -21,6 +24,9 @@ from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.tables import io
 from drivelab.tables.windows import windows_table
+from drivelab.virtual.kept_state import KEPT_DRIVES
+from drivelab.virtual.model import DriveModel
+from drivelab.virtual_clock.cells import VirtualClockDrive
 from drivelab.workflow.figure_kinds import FIGURES_OF, OF_A_RECORDING
 from drivelab.workflow.figure_layout import kinds
 
@@ -53,15 +59,25 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
     os.chdir(before)
 
 
-def measured(planned: Planned) -> Planned:
-    """Measure a plan unless it is recorded: tests may run in any order and separately."""
-    if not (planned.plan.recording_path / "recording.json").exists():
-        seal = Path("seals") / planned.plan.recording
-        seal.parent.mkdir(parents=True, exist_ok=True)
-        purge(planned.plan, seal.with_suffix(".purge"))
-        precondition(planned.plan, seal.with_suffix(".purge"), seal.with_suffix(".seal"))
-        measure(planned.plan, seal.with_suffix(".seal"))
-    return planned
+@pytest.fixture(scope="module")
+def estimates(campaign: Campaign) -> dict[str, Estimate]:
+    """The estimate of each measurement, before any is measured."""
+    (drive,) = outlook(campaign)
+    return {test.measurement: test.estimate for test in drive.tests}
+
+
+def measured(planned: Planned) -> tuple[int, float]:
+    """Measure a plan on a new drive; return the bytes written to it and the seconds that it took."""
+    plan, seal = planned.plan, Path("seals") / planned.plan.recording
+    seal.parent.mkdir(parents=True, exist_ok=True)
+    model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
+    state = Path(plan.context["results"]) / KEPT_DRIVES / f"{model.serial}.state"
+    state.unlink(missing_ok=True)  # so that nothing depends on the protocols before
+    purge(plan, seal.with_suffix(".purge"))
+    precondition(plan, seal.with_suffix(".purge"), seal.with_suffix(".seal"))
+    measure(plan, seal.with_suffix(".seal"))
+    drive = VirtualClockDrive(model, state)
+    return drive.counters()["host_write_bytes"], drive.now_us / 1e6
 
 
 def tables_of(planned: Planned) -> dict[str, pd.DataFrame]:
@@ -82,11 +98,6 @@ def tables_of(planned: Planned) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def plans_of(campaign: Campaign, name: str) -> list[Planned]:
-    named = [planned for planned in campaign.plans if planned.protocol.name == name]
-    return [planned for planned in named if planned.plan.measurement != HISTORY["name"]]
-
-
 def summary(planned: Planned, tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     names = ("cells", "steady_state", "replays", "replay_passes", "application_runs", "load_rates")
     bins = tables["latency_bins"]
@@ -97,28 +108,37 @@ def summary(planned: Planned, tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     )
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_protocol_runs_at_demo_scale(campaign: Campaign, name: str) -> None:
-    for planned in plans_of(campaign, name):
-        plan = measured(planned).plan
-        assert planned.altered, "the demo scale must shorten the protocol"
-        tables = tables_of(planned)
-        events = [line["event"] for line in read_journal(plan.recording_path)]
-        assert not {"failed", "gap"} & set(events)
-        cells = tables["cells"]
-        warm = cells[~cells["cold"]]
-        replayed = [name for name in ("replays", "application_runs") if name in tables and not tables[name].empty]
-        assert len(warm) or replayed
-        assert (warm["iops"] > 0).all()
-        assert set(summary(planned, tables)["measurement"]) == {plan.measurement}
-
-
 OF_THE_HOST = ("telemetry", "demand_cpu")
 """Kinds without data on the virtual clock."""
 
 
-@pytest.mark.parametrize("kind", [kind for kind in OF_A_RECORDING if kind not in OF_THE_HOST])
-def test_each_kind_of_figure_is_drawn_for_a_protocol(campaign: Campaign, kind: str, tmp_path: Path) -> None:
-    chosen = measured(next(planned for planned in campaign.plans if kind in kinds(planned)))
-    sheets.draw({name: tmp_path / name for name in FIGURES_OF[kind]}, tables_of(chosen), chosen.plan.measurement)
-    assert all((tmp_path / f"{name}.svg").stat().st_size for name in FIGURES_OF[kind])
+@pytest.mark.parametrize("name", [*NAMES, HISTORY["name"]])
+def test_a_protocol_runs_at_demo_scale_within_its_estimate_and_to_its_figures(
+    campaign: Campaign, estimates: dict[str, Estimate], name: str, tmp_path: Path
+) -> None:
+    """Each kind of figure is drawn for the first measurement that has it."""
+    drawn = [kind for kind in OF_A_RECORDING if kind not in OF_THE_HOST]
+    first = {kind: next(planned for planned in campaign.plans if kind in kinds(planned)) for kind in drawn}
+    written, taken_s = Counter[str](), Counter[str]()
+    for planned in campaign.plans:
+        plan = planned.plan
+        if name != (HISTORY["name"] if plan.measurement == HISTORY["name"] else planned.protocol.name):
+            continue
+        cost = measured(planned)
+        written[plan.measurement] += cost[0]
+        taken_s[plan.measurement] += cost[1]
+        assert planned.altered, "the demo scale must shorten the protocol"
+        tables = tables_of(planned)
+        assert not {"failed", "gap"} & {line["event"] for line in read_journal(plan.recording_path)}
+        warm = tables["cells"][~tables["cells"]["cold"]]
+        assert len(warm) or any(not tables[kind].empty for kind in ("replays", "application_runs") if kind in tables)
+        assert (warm["iops"] > 0).all()
+        assert set(summary(planned, tables)["measurement"]) == {plan.measurement}
+        for kind in (kind for kind in drawn if first[kind] is planned):
+            sheets.draw({figure: tmp_path / figure for figure in FIGURES_OF[kind]}, tables, plan.measurement)
+            assert all((tmp_path / f"{figure}.svg").stat().st_size for figure in FIGURES_OF[kind])
+    assert written
+    for measurement, estimate in estimates.items():
+        if measurement in written:
+            assert estimate.least_bytes <= written[measurement] <= estimate.most_bytes
+            assert estimate.least_s <= taken_s[measurement] <= estimate.most_s

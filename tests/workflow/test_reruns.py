@@ -1,11 +1,10 @@
-"""Reruns: nothing runs twice, no current figure is redrawn, no file of another study is used.
+"""Reruns: nothing runs twice, and no file of another study is used.
 
 test_rerun_truth.py checks the jobs that each change leads to.
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 from base64 import urlsafe_b64encode
@@ -13,8 +12,6 @@ from pathlib import Path
 
 import pytest
 from mini_project import Project
-
-from drivelab.figures.registry import ALL
 
 
 def test_a_dry_run_plans_the_whole_chain(tmp_path: Path) -> None:
@@ -30,63 +27,6 @@ def test_a_finished_study_has_nothing_to_do(finished: Project) -> None:
     for file in ("report/index.html", "tables/summary.parquet", "tables/deltas.parquet"):
         assert (finished.folder / "results" / file).stat().st_size > 0
     assert finished.to_do() == {}
-
-
-MARK = "<!-- drawn before -->"
-
-
-def marked(project: Project) -> list[Path]:
-    """Mark all figures and return them; drawing a figure again removes its mark."""
-    figures = sorted((project.folder / "results/figures").rglob("*.svg"))
-    for path in figures:
-        times = path.stat()
-        path.write_text(path.read_text() + MARK)
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    return figures
-
-
-def redrawn(figures: list[Path]) -> list[Path]:
-    return [path for path in figures if MARK not in path.read_text()]
-
-
-@pytest.mark.long
-def test_a_change_of_a_module_redraws_only_its_figures(copy: Project) -> None:
-    figures = marked(copy)
-    modules = ("kinds.soak.saturation_bytes", "kinds.trace.trace_heat")
-    for module in modules:
-        path = copy.folder / f"scripts/drivelab/figures/{module.replace('.', '/')}.py"
-        path.write_text(path.read_text() + "\nEXTRA = 1\n")
-    assert set(copy.to_do()) <= {
-        "figures_1", "figures_2", "figures_3", "comparison_figures_3", "trace_figures", "report", "report_pdf"
-    }  # fmt: skip
-    copy.run()
-    changed = redrawn(figures)
-    assert changed == [path for path in figures if path.stem in ALL and ALL[path.stem].module in modules]
-    assert {"saturation_time", "saturation_bytes", "trace_heat"} <= {path.stem for path in changed}
-    assert copy.to_do() == {}
-
-
-@pytest.mark.long
-def test_a_changed_table_redraws_the_figures_that_read_it(copy: Project) -> None:
-    figures = marked(copy)
-    copy.edit("config/mini.yaml", "relative_standard_error: 5%", "margin: 1%")
-    copy.run()
-    assert {path.stem for path in redrawn(figures)} == {"comparison", "normalised"}
-    assert copy.to_do() == {}
-
-
-def test_only_a_missing_figure_is_redrawn(copy: Project) -> None:
-    figures = marked(copy)
-    svg, png = (
-        next(path for path in figures if path.stem == "convergence_mixes"),
-        next(path.with_suffix(".png") for path in figures if path.stem == "window"),
-    )
-    svg.unlink()
-    png.unlink()
-    copy.run()
-    assert png.exists()
-    assert redrawn(figures) == sorted([svg, png.with_suffix(".svg")])
-    assert copy.to_do() == {}
 
 
 @pytest.mark.long
@@ -113,19 +53,18 @@ def test_a_snakemake_killed_after_a_stage_leads_to_the_report(copy: Project) -> 
     assert {"measure", "report"} <= copy.to_do().keys()
 
 
-def test_another_studys_results_are_refused(copy: Project) -> None:
-    copy.edit("config/mini.yaml", "name: mini", "name: other")
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("name: mini", "name: other", "belongs to study 'mini'"),
+        ("drives: [op7, op28]", "drives: [op7, op29]", "op29"),
+    ],
+)
+def test_another_studys_results_and_a_mistake_are_refused(copy: Project, old: str, new: str, words: str) -> None:
+    copy.edit("config/mini.yaml", old, new)
     refused = copy.snakemake("--dry-run")
     assert refused.returncode != 0
-    assert "belongs to study 'mini'" in refused.stdout + refused.stderr
-    assert "Traceback" not in refused.stdout + refused.stderr
-
-
-def test_a_mistake_gives_a_message_without_a_traceback(copy: Project) -> None:
-    copy.edit("config/mini.yaml", "drives: [op7, op28]", "drives: [op7, op29]")
-    refused = copy.snakemake("--dry-run")
-    assert refused.returncode != 0
-    assert "op29" in refused.stdout + refused.stderr
+    assert words in refused.stdout + refused.stderr
     assert "Traceback" not in refused.stdout + refused.stderr
 
 

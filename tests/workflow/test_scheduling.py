@@ -60,9 +60,7 @@ _ONE_DRIVE = _ORDERED.replace("[op7, op28]", "[op7]").replace("runs: 3\n", "").r
 
 
 @pytest.mark.long
-def test_an_interrupted_measurement_comes_first_and_a_dry_run_changes_no_plan(
-    tmp_path: Path,
-) -> None:
+def test_an_interrupted_measurement_comes_first_and_a_dry_run_changes_no_plan(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     project.make_held()
     (project.folder / "hold/op7").touch()

@@ -13,8 +13,7 @@ from drivelab.workflow.layout import Layout
 from drivelab.workflow.locks import held, require_writable
 from drivelab.workflow.scheduling import Scheduling
 
-IMPORTS = ("drivelab.collect.collect", "drivelab.collect.inventory", "drivelab.analysis.detectors", "ruptures",
-           "drivelab.analysis.values.saturation_table", "drivelab.tables.windows", *DRAWING)  # fmt: skip
+IMPORTS = ("drivelab.analysis.values.recording_tables", "ruptures", *DRAWING)
 """Modules that the scripts of each recording import, some of them only when a function needs them."""
 WARM_UP = "drivelab.workflow.warm_up:warm_up"
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from drivelab.analysis.deltas.inference import adjusted, least_p, one_of_each
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, FASTER, FASTER_BEYOND, SAME, SLOWER_BEYOND, WORSE
 from drivelab.tables import io
 
-GOLDEN = Path(__file__).parents[2] / "golden/solidigm_p41_plus.csv"
 positive = st.floats(1e-3, 1e6)
 
 
@@ -64,32 +62,6 @@ def test_no_delta_without_positive_numbers(values: tuple[float, float]) -> None:
 def test_unknown_kinds_are_refused() -> None:
     with pytest.raises(ValueError, match="unknown kind of metric 'speeed'"):
         delta(1, 1, "speeed")
-
-
-def test_printed_capacities_of_the_p41_plus() -> None:
-    with GOLDEN.open(newline="") as file:
-        lines = list(csv.DictReader(file))
-    rows = [
-        row(drive, float(line[drive]), cell_label=f"{line['parameter']} T{line['threads']}Q{line['queue_depth']}",
-            measurement=line["table"], unit=line["unit"], kind="score" if line["unit"] == "score" else "speed")
-        for line in lines for drive in ("512GB", "1TB", "2TB")
-    ]  # fmt: skip
-    result = deltas_table(table("summary", rows), "512GB")
-    assert len(result) == 2 * len(lines)
-    by_name = result.set_index(["cell_label", "comparison"])["delta_pct"]
-    expected = {
-        ("sequential read T1Q64", "1TB"): 17.857,
-        ("sequential write T1Q64", "2TB"): 104.615,
-        ("random read T4Q64", "1TB"): 95.652,
-        ("random read T4Q64", "2TB"): 239.130,
-        ("random write T4Q64", "2TB"): 38.462,
-        ("sequential write T1Q1", "1TB"): 68.75,
-        ("random read T1Q1", "2TB"): 0.0,
-        ("full score TQ", "2TB"): 26.434,
-        ("full bandwidth TQ", "1TB"): 18.987,
-    }
-    for name, percent in expected.items():
-        assert by_name[name] == pytest.approx(percent, abs=0.001), name
 
 
 def test_a_difference_beyond_scatter_and_margin_is_faster_or_slower(tmp_path: Path) -> None:

@@ -13,8 +13,6 @@ from rows import key, loop, table
 
 from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.values.summary import summary_table
-from drivelab.analysis.verdict import FASTER_BEYOND
-from drivelab.criteria.repeats import relative_standard_error_pct
 from drivelab.tables.windows import windows_table
 
 FIXED = {"until": "rounds"}
@@ -35,30 +33,6 @@ def cold(rows: list[dict[str, Any]], rounds: int = 1) -> list[dict[str, Any]]:
     return [row | {"cold": row["round"] <= rounds} for row in rows]
 
 
-def test_the_median_of_the_warm_rounds() -> None:
-    result = value(summarise(cold(loop([5.0, 100.0, 106.0, 100.5], **AGREEING))))
-    assert (result["value"], result["n"], result["statistic"]) == (100.5, 3, "median of 3 warm rounds")
-    assert result["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 106, 100.5]))
-    assert (result["spread_low"], result["spread_high"], result["verdict"]) == (100, 106, "repeats agree")
-
-
-def test_samples_and_evidence_of_a_median() -> None:
-    rows = [row | {"directory": f"cells/0-round{row['round']}"}
-            for row in cold(loop([5.0, 100.0, 106.0, 100.5, 900.0], **AGREEING))]  # fmt: skip
-    result = value(summarise(rows))
-    assert (list(result["samples"]), result["scope"]) == ([100, 106, 100.5], "rounds")
-    assert result["mad"] == 0.5
-    assert pd.isna(result["interval_low"]), "rounds of one recording show no interval of the drive"
-    assert list(result["evidence"]) == [f"{key()['recording']}/cells/0-round{number}" for number in (2, 3, 4)]
-
-
-def test_the_best_of_runs_has_their_scatter() -> None:
-    rows = loop([100.0, 300.0, 200.0], **FIXED)
-    result = value(summarise(rows, scores={"pts-iops": {"best_run": "Best"}}), "best_mean_latency_us")
-    assert list(result["samples"]) == [16e6 / iops for iops in (100, 300, 200)]
-    assert result["mad"] > 0
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(1, 1e6), min_size=3, max_size=9))
 def test_the_median_is_a_measured_value_of_an_odd_number(values: list[float]) -> None:
@@ -66,12 +40,6 @@ def test_the_median_is_a_measured_value_of_an_odd_number(values: list[float]) ->
     used = values[: len(values) if len(values) % 2 else -1]
     assert (result["n"], result["value"]) == (len(used), statistics.median(used))
     assert result["value"] in values
-
-
-def test_agreement_of_rounds_depends_on_the_threshold() -> None:
-    rows = loop([100.0, 120.0, 85.0, 100.0, 110.0], **AGREEING)
-    assert value(summarise(rows))["verdict"] == "repeats do not agree"
-    assert value(summarise(rows, rse_threshold_pct=6.0))["verdict"] == "repeats agree"
 
 
 @pytest.mark.parametrize(
@@ -89,35 +57,10 @@ def test_fewer_than_three_rounds_give_a_mean(until: str, values: list[float], ve
     assert pd.isna(result["rse_pct"])
 
 
-def test_one_recording_cannot_tell_a_difference_and_three_can() -> None:
-    for runs, verdict in ((1, "cannot tell"), (2, "cannot tell"), (3, FASTER_BEYOND)):
-        rows = [row for drive, factor in (("op7", 100.0), ("op28", 200.0)) for run in range(1, runs + 1)
-                for row in loop([factor] * 5, where=key(drive, run=run), **FIXED)]  # fmt: skip
-        deltas = deltas_table(summarise(rows), "op7")
-        assert set(deltas["verdict"]) == {verdict}
-        assert deltas["delta_pct"].tolist() == pytest.approx([100.0] * len(deltas))
-
-
-def test_drives_with_different_numbers_of_rounds_are_compared() -> None:
-    rows = loop([100.0] * 3, **AGREEING) + loop([50.0] * 5, where=key("op28"), **AGREEING)
-    deltas = deltas_table(summarise(rows), "op7").set_index("metric")
-    assert deltas.loc["iops", "delta_pct"] == pytest.approx(-50)
-    assert deltas.loc["mean_latency_us", "delta_pct"] == pytest.approx(-50)
-
-
 def test_cells_may_have_different_numbers_of_rounds() -> None:
     rows = loop([100.0] * 3, **AGREEING) + [row | {"cell": 1} for row in loop([7.0] * 5, read_share=65, **AGREEING)]
     summary = summarise(rows)
     assert (value(summary)["n"], value(summary, label="RND 4KiB 65/35")["n"]) == (3, 5)
-
-
-def test_a_cold_round_is_not_in_the_steady_window() -> None:
-    cells = table("cells", cold(loop([900.0, *[100.0] * 5])))
-    track = [{"read_share": 0, "metric": "iops"}]
-    until = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1, "track": track}
-    summary = summary_table(cells, windows_table(cells, {0: until}), *NO_TABLES[1:])
-    result = value(summary)
-    assert (result["value"], result["spread_high"], result["verdict"]) == (100, 100, "steady")
 
 
 def test_the_percentiles_of_repeats_at_one_outstanding_io() -> None:

@@ -25,25 +25,6 @@ def soak(iops: Sequence[float], slice_s: float | Sequence[float] = 1.0) -> pd.Da
     return table
 
 
-def test_the_cliff_is_where_the_level_falls() -> None:
-    cliff = find_cliff(soak([4000] * 12 + [1000] * 28), capacity_bytes=64 * MIB)
-    assert cliff is not None
-    assert cliff.time_s == pytest.approx(12)
-    assert cliff.bytes_written == 12 * 4000 * 4096
-    assert cliff.drive_fills == pytest.approx(12 * 4000 * 4096 / (64 * MIB))
-    assert cliff.iops_before == pytest.approx(4000)
-    assert cliff.iops_after == pytest.approx(1000)
-
-
-def test_noise_and_a_slow_slice_do_not_move_the_cliff() -> None:
-    random = np.random.default_rng(1)
-    iops = np.r_[np.full(15, 5000.0), np.full(60, 1500.0)] * random.normal(1, 0.1, 75)
-    iops[40] = 300
-    cliff = find_cliff(soak(iops), capacity_bytes=MIB)
-    assert cliff is not None
-    assert cliff.time_s == pytest.approx(15)
-
-
 @pytest.mark.parametrize("iops", [[1000] * 20, [1000, 1100] * 10, [500] * 10 + [1000] * 10, [1000], []])
 def test_without_a_fall_there_is_no_cliff(iops: list[float]) -> None:
     assert find_cliff(soak(iops), capacity_bytes=MIB) is None

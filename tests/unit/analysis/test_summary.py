@@ -86,11 +86,6 @@ def test_pooled_recordings_are_the_samples_and_all_their_cells_the_evidence() ->
                                        for run in (1, 2, 3) for number in range(3, 8)]  # fmt: skip
 
 
-def test_the_value_of_a_tkperf_cell_is_its_window_average() -> None:
-    result = value(summarise(loop([60546.0, 60013.0, 62932.0, 61774.0, 61061.0])))
-    assert result["value"] == pytest.approx(61265.2)
-
-
 def test_a_loop_that_is_not_steady_marks_all_its_cells() -> None:
     summary = summarise(loop([100.0 * 1.2**i for i in range(7)]) + loop([7.0] * 7, read_share=65))
     assert set(summary["verdict"]) == {"not steady"}
@@ -137,42 +132,6 @@ def test_the_worst_reason_of_all_recordings_is_kept() -> None:
         rows += loop_rows
     result = value(summarise(rows))
     assert (result["verdict"], result["taint_reason"]) == ("tainted", "load: 2 at worst")
-
-
-def test_a_soak_has_its_post_saturation_average() -> None:
-    wsat = key(measurement="pts-write-saturation")
-    summary = summarise(soak([4000.0] * 20 + [1000.0] * 20, where=wsat))
-    result = value(summary)
-    assert result["value"] == pytest.approx(1000)
-    assert (result["statistic"], result["verdict"]) == ("post-saturation average", "steady")
-    falling = summarise(soak([4000.0 * 0.9**i for i in range(40)], where=wsat))
-    assert set(falling["verdict"]) == {"not steady"}
-
-
-def test_a_soak_continued_in_the_next_step_is_one_soak() -> None:
-    summary = summarise(soak([4000.0] * 30, step=0) + soak([1000.0] * 10, step=1))
-    assert summary["cell_label"].unique().tolist() == ["RND 4KiB 0/100"]
-    assert value(summary)["value"] == pytest.approx(1000)
-
-
-def test_soaks_of_other_workloads_or_with_a_step_between_are_separate() -> None:
-    rows = soak([400.0] * 9, step=0) + soak([300.0] * 9, step=1, size=8192) + soak([200.0] * 9, step=2)
-    summary = summarise(rows)
-    labels = ["RND 4KiB 0/100", "RND 8KiB 0/100", "RND 4KiB 0/100 soak"]
-    assert summary["cell_label"].unique().tolist() == labels
-    assert [value(summary, label=label)["value"] for label in labels] == pytest.approx([400, 300, 200])
-
-
-def test_a_workload_in_a_loop_and_a_soak_has_two_labels() -> None:
-    summary = summarise(loop(SETTLED) + soak([50.0] * 10, step=1))
-    assert value(summary)["value"] == pytest.approx(100)
-    assert value(summary, label="RND 4KiB 0/100 soak")["value"] == pytest.approx(50)
-
-
-def test_threads_and_depth_are_named_where_they_vary() -> None:
-    rows = loop(SETTLED) + loop([7.0] * 7, read_share=65) + loop([9.0] * 7, read_share=65, threads=8)
-    labels = summarise(rows)["cell_label"].unique().tolist()
-    assert labels == ["RND 4KiB 0/100 T2Q8", "RND 4KiB 65/35 T2Q8", "RND 4KiB 65/35 T8Q8"]
 
 
 def test_a_replay_is_the_median_of_its_counted_warm_runs() -> None:
@@ -239,14 +198,6 @@ def test_only_recordings_under_equal_conditions_are_pooled() -> None:
     rows = [row for run in (1, 2, 3) for row in loop(SETTLED, where=key(run=run, reduced=run == 3))]
     summary = summarise(rows)
     assert summary[summary["metric"] == "iops"]["n"].tolist() == [2, 1]
-
-
-def test_drives_have_separate_values() -> None:
-    rows = loop(SETTLED) + loop([2 * v for v in SETTLED], where=key("op28"))
-    summary = summarise(rows)
-    assert summary[summary["metric"] == "iops"].set_index("drive")["value"].to_dict() == pytest.approx(
-        {"op7": 100, "op28": 200}
-    )
 
 
 def test_nothing_gives_an_empty_table(tmp_path: Path) -> None:

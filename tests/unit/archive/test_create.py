@@ -189,10 +189,7 @@ def test_lost_checksums_are_reported(study: Study, tmp_path: Path) -> None:
 
 
 def test_output_in_the_study_is_refused(study: Study) -> None:
-    with (
-        nothing_left(study.results),
-        pytest.raises(UserError, match="would become part of them; name another place"),
-    ):
+    with nothing_left(study.results), pytest.raises(UserError, match="would become part of them; name another place"):
         write_archive(study, contents(study), study.results.absolute() / "tables/../a")
 
 

@@ -19,9 +19,6 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
-from drivelab.virtual.kept_state import KEPT_DRIVES
-from drivelab.virtual.model import DriveModel
-from drivelab.virtual_clock.cells import VirtualClockDrive
 
 
 @pytest.fixture
@@ -406,34 +403,6 @@ def test_bus_and_controller_bound_a_virtual_drive() -> None:
 def test_on_the_virtual_clock_no_process_starts() -> None:
     plan = virtual(loop({}))
     assert estimate(plan, 64 * MIB, 1.0, ()).least_s == 50.0
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "crystaldiskmark-default", "iometer-duty-cycle", "pts-cross-stimulus-recovery", "pts-demand-intensity",
-        "pts-write-saturation-mixes", "qos-threads-sweep", "sqlio-head-to-head-reads", "stec-alignment",
-        "stec-random-write-over-time",
-    ],
-)  # fmt: skip
-def test_a_shipped_protocol_stays_within_its_estimate(project: Path, name: str) -> None:
-    Path("config/mine.yaml").write_text(
-        f"name: mine\nclock: virtual\ndrives: [op7-512e]\nmeasurements: [{{protocol: {name}, scale: demo}}]\n"
-    )
-    campaign = Campaign.load("config/mine.yaml")
-    (estimated,) = (row.estimate for row in outlook(campaign))
-    plans = [row.plan for row in campaign.plans]
-    model = DriveModel.from_mapping("op7-512e", plans[0].subject["drive"]["virtual"])
-    state = Path(plans[0].context["results"]) / KEPT_DRIVES / f"{model.serial}.state"
-    taken_us = 0.0
-    for plan in plans:
-        purge(plan, Path("purged.json"))
-        precondition(plan, Path("purged.json"), Path("conditioned.json"))
-        measure(plan, Path("conditioned.json"))
-        drive = VirtualClockDrive(model, state)
-        taken_us += drive.now_us  # which a purge resets
-    assert estimated.least_bytes <= drive.counters()["host_write_bytes"] <= estimated.most_bytes
-    assert estimated.least_s <= taken_us / 1e6 <= estimated.most_s
 
 
 def commands_of(*measure: dict[str, Any], **change: Any) -> list[tuple[str, str]]:

@@ -17,7 +17,6 @@ from drivelab.run import clock_device
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.tables import io
-from drivelab.tables.labels import stop_rule
 from drivelab.tables.windows import windows_table
 
 SLC = {
@@ -187,15 +186,3 @@ def test_soaks_with_a_steady_state_rule_and_with_two_workloads(tmp_path: Path) -
         assert iops.loc[f"{name}, {direction}s", "value"] == pytest.approx(ios / seconds, rel=0.01)
     tails = summary[summary["metric"] == "p99_latency_us"].set_index("cell_label")["value"]
     assert tails[f"{name}, writes"] != tails[f"{name}, reads"]
-
-
-@pytest.mark.parametrize(
-    ("until", "rule"),
-    [
-        ({"window": 5, "track": []}, "steady state"),
-        ({"rounds": 3}, "rounds"),
-        ({"threshold": 0.05, "metric": "iops"}, "relative standard error"),
-    ],
-)
-def test_stop_rules_of_a_loop(until: dict[str, Any], rule: str) -> None:
-    assert stop_rule(until) == rule

@@ -18,7 +18,6 @@ from drivelab.plan.plan import Plan
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.tables import io
-from drivelab.tables.schemas import SCHEMAS
 
 WRITE: dict[str, Any] = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1,
                          "queue_depth": 8, "runtime_s": 0.03}  # fmt: skip
@@ -163,7 +162,3 @@ def test_altered_settings_are_named(tmp_path: Path, text: str, lacking: str) -> 
     message = f"{path}: the file was altered and lacks {lacking}; restore the original file"
     with pytest.raises(UserError, match=re.escape(message)):
         facets(plan)
-
-
-def test_no_recording_gives_an_empty_table(tmp_path: Path) -> None:
-    assert list(conditions([], {}).columns) == SCHEMAS["conditions"].names

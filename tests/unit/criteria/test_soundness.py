@@ -61,15 +61,6 @@ def excluded(recording: Path, cells: pd.DataFrame) -> list[tuple[str, str]]:
     return list(result[["place", "fault"]].itertuples(index=False, name=None))
 
 
-def test_an_unaltered_recording_is_sound(made: Path, tmp_path: Path) -> None:
-    tables = written(made, tmp_path)
-    assert tables["cells"]["unsound"].isna().all()
-    assert missing_cells(tables["cells"]).empty
-    assert excluded(made, tables["cells"]) == []
-    windows = windows_table(tables["cells"], {0: UNTIL})
-    assert windows[["reached", "window_start", "window_end"]].values.tolist() == [[True, 1, 5]]
-
-
 BAD: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "rate": (lambda job: job["read"].update(iops=float("nan")), "not a number"),
     "infinite rate": (lambda job: job["read"].update(bw_bytes=float("inf")), "not a number"),
@@ -111,14 +102,6 @@ def test_an_invalid_value_is_listed_and_excluded_everywhere(recording: Path, tmp
     assert len(window["values"]) == 2, "only the rounds after the hole, and not steady"
 
 
-def test_a_bad_untracked_cell_does_not_change_the_window(recording: Path, tmp_path: Path) -> None:
-    """Only the smaller reads are tracked; a bad larger read is missing only in its own average."""
-    change_job(recording / "cells/0-round02-cell01", lambda job: job["read"].update(iops=float("nan")))
-    cells = written(recording, tmp_path)["cells"]
-    assert excluded(recording, cells) == [("round 2, RND 8KiB 100/0 T1Q1", "not a number")]
-    assert windows_table(cells, {0: UNTIL})["reached"].all()
-
-
 def summary_of(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     windows = windows_table(tables["cells"], {0: UNTIL})
     bins = tables["latency_bins"]
@@ -126,10 +109,20 @@ def summary_of(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
     return summary_table(tables["cells"], windows, tables["replays"], tables["replay_passes"], soak_bins=soak_bins)
 
 
-def test_an_invalid_value_is_excluded_from_the_summary(recording: Path, made: Path, tmp_path: Path) -> None:
+def test_an_invalid_untracked_value_is_excluded_from_the_summary_alone(
+    recording: Path, made: Path, tmp_path: Path
+) -> None:
     change_job(recording / "cells/0-round02-cell01", lambda job: job["read"].update(iops=1e12, bw_bytes=float("nan")))
-    before = summary_of(written(made, tmp_path / "before")).set_index(["cell_label", "metric"])
+    unaltered = written(made, tmp_path / "before")
+    assert unaltered["cells"]["unsound"].isna().all()
+    assert missing_cells(unaltered["cells"]).empty
+    assert excluded(made, unaltered["cells"]) == []
+    before = summary_of(unaltered).set_index(["cell_label", "metric"])
     tables = written(recording, tmp_path / "after")
+    assert excluded(recording, tables["cells"]) == [("round 2, RND 8KiB 100/0 T1Q1", "not a number")]
+    for cells in (unaltered["cells"], tables["cells"]):
+        windows = windows_table(cells, {0: UNTIL})
+        assert windows[["reached", "window_start", "window_end"]].values.tolist() == [[True, 1, 5]], "it is not tracked"
     after = summary_of(tables).set_index(["cell_label", "metric"])
     assert set(before.index) == set(after.index)
     place = ("RND 8KiB 100/0 T1Q1", "iops")
@@ -213,16 +206,19 @@ BAD_LINES: dict[str, tuple[str, str, str]] = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_LINES)
-def test_a_bad_line_of_a_log_makes_its_cell_unsound(recording: Path, tmp_path: Path, case: str) -> None:
-    kind, line, fault = BAD_LINES[case]
-    log_of(recording, "0-round02-cell01", kind).write_text(f"{line}\n")
+def test_a_bad_line_of_a_log_makes_its_cell_unsound(recording: Path, tmp_path: Path) -> None:
+    """Each case has a cell of its own."""
+    places = [(number, cell) for number in range(1, 6) for cell in (0, 1)]
+    for (number, cell), (kind, line, _) in zip(places, BAD_LINES.values(), strict=False):
+        log_of(recording, f"0-round0{number}-cell0{cell}", kind).write_text(f"{line}\n")
     tables = written(recording, tmp_path)
-    assert excluded(recording, tables["cells"]) == [("round 2, RND 8KiB 100/0 T1Q1", fault)]
-    (words,) = tables["cells"]["unsound"].dropna()
-    assert f"series_{kind}.1.log, line 1" in words
-    series = tables["series"]
-    assert series[(series["kind"] == "loop") & (series["round"] == 2) & (series["cell"] == 1)].empty
+    cells, series = (tables[name][tables[name]["kind"] == "loop"] for name in ("cells", "series"))
+    for (number, cell), (kind, _, fault) in zip(places, BAD_LINES.values(), strict=False):
+        reason = cells.set_index(["round", "cell"]).loc[(number, cell), "unsound"]
+        assert reason.startswith(f"{fault}: "), (kind, reason)
+        assert f"series_{kind}.1.log, line 1" in reason
+        assert series[(series["round"] == number) & (series["cell"] == cell)].empty
+    assert cells["unsound"].notna().sum() == len(excluded(recording, tables["cells"])) == len(BAD_LINES)
 
 
 def test_a_bad_second_of_a_soak_excludes_its_slice(tmp_path: Path) -> None:
@@ -410,29 +406,28 @@ def _least(value: float) -> Callable[[list[dict[str, Any]]], None]:
 
 OF_CELLS: dict[str, tuple[Callable[[list[dict[str, Any]]], None], str, str]] = {
     "fio": (_other_fio, "mixed versions", "fio version 3.99, but the recording's host.json has"),
-    "drive": (_other_job("filename", "/dev/other"), "foreign evidence", "fio ran with filename=/dev/other, but"),
     "depth": (_other_job("iodepth", "32"), "foreign evidence", "fio ran with iodepth=32, but job.fio has 1"),
     "pattern": (_other_job("rw", "write"), "foreign evidence", "fio ran with rw=write, but job.fio has randread"),
+    "drive": (_other_job("filename", "/dev/other"), "foreign evidence", "fio ran with filename=/dev/other, but"),
     "block": (_other_job("bs", "512"), "foreign evidence", "fio ran with bs=512, but job.fio has 8192"),
     "least": (_least(-5), "negative latency", "smallest latency of the reads -0.005 us"),
-}  # fmt: skip
+}
 
 
-@pytest.mark.parametrize("case", OF_CELLS)
-def test_a_cell_with_another_fio_or_job_or_a_negative_time_is_excluded(recording: Path, case: str) -> None:
-    change, fault, words = OF_CELLS[case]
-    change_documents(recording / "cells/0-round02-cell01", change)
+def test_a_cell_with_another_fio_or_job_or_a_negative_time_is_excluded(recording: Path) -> None:
+    """Each case has a cell of its own; the last one has a changed job file."""
+    job = recording / "cells/0-round05-cell01/job.fio"
+    job.write_text(job.read_text().replace("bs=8192", "bs=4096"))
+    folders = [f"cells/0-round0{number}-cell0{cell}" for number in range(1, 5) for cell in (1, 0)]
+    for folder, (change, _, _) in zip(folders, OF_CELLS.values(), strict=False):
+        change_documents(recording / folder, change)
     cells = collect(recording, reduced=False)["cells"]
-    assert excluded(recording, cells) == [("round 2, RND 8KiB 100/0 T1Q1", fault)]
-    assert words in cells["unsound"].dropna().iloc[0]
-
-
-def test_a_changed_job_file_contradicts_the_options_in_fios_output(recording: Path) -> None:
-    path = recording / "cells/0-round02-cell01/job.fio"
-    path.write_text(path.read_text().replace("bs=8192", "bs=4096"))
-    assert excluded(recording, collect(recording, reduced=False)["cells"]) == [
-        ("round 2, RND 8KiB 100/0 T1Q1", "foreign evidence")
-    ]
+    reasons = cells[cells["unsound"].notna()].set_index("directory")["unsound"]
+    for folder, (_, fault, words) in zip(folders, OF_CELLS.values(), strict=False):
+        assert reasons[folder].startswith(f"{fault}: ")
+        assert words in reasons[folder]
+    assert reasons["cells/0-round05-cell01"].startswith("foreign evidence: ")
+    assert len(reasons) == len(excluded(recording, cells)) == len(OF_CELLS) + 1
 
 
 OF_STATUSES: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {

@@ -46,15 +46,6 @@ def test_printed_windows_of_tkperf(row: dict[str, str]) -> None:
     assert result.measured_slope_excursion == pytest.approx(4 * abs(slope))
 
 
-def test_the_iops_window_by_hand() -> None:
-    result = determine([60546, 60013, 62932, 61774, 61061])
-    assert result.average == pytest.approx(61265.2)
-    assert result.measured_data_excursion == 2919
-    assert result.slope == pytest.approx(279.1)  # (2*61061 + 61774 - 60013 - 2*60546) / 10
-    assert result.intercept == pytest.approx(60427.9)
-    assert result.residual_drift_pct == pytest.approx(100 * 1116.4 / 61265.2)
-
-
 @pytest.mark.parametrize(
     ("share", "steady"), [(0.08, True), (-0.08, True), (0.0999, True), (0.101, False), (0.12, False), (-0.12, False)]
 )

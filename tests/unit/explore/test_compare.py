@@ -19,7 +19,7 @@ from made_recordings import FILL, another_run, change_journal
 from scipy.stats import false_discovery_control
 
 from drivelab.analysis.verdict import FASTER_BEYOND, SLOWER_BEYOND
-from drivelab.cli.look.compare import _facets, headline
+from drivelab.cli.look.compare import headline
 from drivelab.cli.main import main
 from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions
@@ -92,13 +92,29 @@ def copied(recording: Path, results: Path, *, run: int, later_s: int = 1000, **c
     return place
 
 
-@pytest.fixture
-def repeated(results: Path) -> Path:
-    """Return results with three equal recordings of each drive."""
+@pytest.fixture(scope="module")
+def three_each(measured: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return results with three equal recordings of each drive, which no test changes."""
+    results = Path(shutil.copytree(measured, tmp_path_factory.mktemp("three") / "results"))
     for drive in READ_US:
         for run in (2, 3):
             copied(recording_of(results, drive), results, run=run)
     return results
+
+
+@pytest.fixture
+def repeated(three_each: Path, tmp_path: Path) -> Path:
+    """Return a copy of three recordings of each drive that a test may change."""
+    return Path(shutil.copytree(three_each, tmp_path / "results"))
+
+
+@pytest.fixture(scope="module")
+def of_dates(three_each: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, tuple[str, ...]]:
+    """Return results and selectors of three recordings each: slow, fast, and slow in 2034 to 2036."""
+    results = Path(shutil.copytree(three_each, tmp_path_factory.mktemp("dates") / "results"))
+    for run in (4, 5, 6):
+        copied(recording_of(results, "slow"), results, run=run)
+    return results, ("slow,until=2033-12-31", "fast", "slow,since=2034-01-01")
 
 
 def against(results: Path, basis: str, comparison: str, **terms: Any) -> Comparison:
@@ -113,14 +129,14 @@ def recording_of(results: Path, drive: str, run: int = 1) -> Path:
     return next((results / "recordings" / drive / "reads").glob(f"*-run{run}"))
 
 
-def test_a_faster_drive_is_faster_by_its_true_ratio(repeated: Path) -> None:
-    result = against(repeated, "slow", "fast")
+def test_a_faster_drive_is_faster_by_its_true_ratio(three_each: Path) -> None:
+    result = against(three_each, "slow", "fast")
     assert set(result.deltas["verdict"]) == {FASTER_BEYOND}
     latency = result.deltas.set_index("metric").loc["mean_latency_us"]
     way_us = latency["basis_value"] - READ_US["slow"]
     assert latency["comparison_value"] == pytest.approx(READ_US["fast"] + way_us), "only the flash is faster"
     assert latency["delta_pct"] == pytest.approx(100 * ((400 + way_us) / (100 + way_us) - 1))
-    back = against(repeated, "fast", "slow")
+    back = against(three_each, "fast", "slow")
     assert set(back.deltas["verdict"]) == {SLOWER_BEYOND}
     assert len(result.deltas) == 6
     assert result.counts == {FASTER_BEYOND: 4}, "IOPS and its twins count once"
@@ -157,13 +173,13 @@ def test_the_selectors_say_what_is_meant_to_differ(basis: str, comparison: str, 
     assert meant_to_differ(parse(basis), parse(comparison)) == meant
 
 
-def test_a_side_has_all_its_recordings(repeated: Path) -> None:
-    result = against(repeated, "slow,run=1", "fast,until=2031-01-01")
+def test_a_side_has_all_its_recordings(three_each: Path) -> None:
+    result = against(three_each, "slow,run=1", "fast,until=2031-01-01")
     assert set(result.deltas["basis_n"]) == {1}, "one recording, however many rounds"
-    pooled = against(repeated, "fast", "slow")
+    pooled = against(three_each, "fast", "slow")
     assert set(pooled.deltas["comparison_n"]) == {3}
     assert len(pooled.recordings["slow"]) == 3
-    unequal = against(repeated, "fast,run=1", "slow")
+    unequal = against(three_each, "fast,run=1", "slow")
     assert set(unequal.deltas["verdict"]) == {"cannot tell"}
     assert unequal.deltas["doubts"].tolist() == [["too few recordings (1 and 3 a side; a verdict needs 3)"]] * 6
     assert unequal.deltas["delta_pct"].notna().all()
@@ -181,10 +197,7 @@ def test_values_at_different_loads_are_not_judged(results: Path) -> None:
     assert (load["basis_value"], load["comparison_value"]) == ("T1Q1", "T2Q8")
 
 
-def test_digests_and_the_sign_of_zero_are_not_printed() -> None:
-    rows = [("steps", "97a283b6", "0106a179"), ("kernel", "6.1", "6.6"), ("steps", "1", "2")]
-    differences = pd.DataFrame(rows, columns=["facet", "basis_value", "comparison_value"])
-    assert _facets(differences) == "the steps of the protocol, kernel (6.1 / 6.6)"
+def test_a_zero_has_no_sign() -> None:
     assert interval(-0.001, 0.001) == "0.00 to 0.00 %"
     assert interval(-0.006, 1.0) == "\N{MINUS SIGN}0.01 to +1.0 %"
 
@@ -332,15 +345,6 @@ def test_two_fio_results_give_the_difference_and_why_it_is_no_verdict(
     assert line.split()[-5:] == ["100", "120", "IOPS", "+20", "%"]
 
 
-def test_numbers_are_labelled(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run", 1000.0), "old")
-    assert main(["compare", old, "slow", "--results", str(results)]) == 0
-    assert (
-        f"\nLabels: imported ({old}), single recording, virtual clock (slow), virtual drive (slow)\n"
-        in capsys.readouterr().out
-    )
-
-
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_workload_at_several_loads_on_one_side_only_is_matched_by_its_load(tmp_path: Path, swapped: bool) -> None:
     several = tmp_path / "several"
@@ -364,35 +368,18 @@ def test_sides_without_a_common_workload_are_named_with_what_they_have(tmp_path:
         compare([parse(old), parse(new)], tmp_path, Terms())
 
 
-def test_a_fio_result_and_a_measurement_give_the_difference_of_unlike_statistics(results: Path, tmp_path: Path) -> None:
+def test_a_fio_result_and_a_measurement_give_the_difference_of_unlike_statistics(
+    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run", 1000.0), "old")
-    result = against(results, old, "slow")
+    labels = f"Labels: imported ({old}), single recording, virtual clock (slow), virtual drive (slow)"
+    assert labels in printed(measured, capsys, old, "slow")
+    result = against(measured, old, "slow")
     speed = result.deltas.set_index("metric").loc["iops"]
     assert speed["delta_pct"] == pytest.approx(100 * (speed["comparison_value"] / 1000 - 1))
     assert speed["doubts"][0] == f"different statistics ({old}: one warm round; slow: median of 5 warm rounds)"
     assert {"kernel", "purge", "LBA format"} <= set(result.not_recorded["facet"])
     assert not {"kernel", "purge", "LBA format"} & set(result.unintended["facet"])
-
-
-def test_io_through_the_page_cache_is_another_condition(tmp_path: Path) -> None:
-    direct = imported(tmp_path, "fio-json", fio_run(tmp_path / "run1", 100.0), "direct")
-    cached = imported(tmp_path, "fio-json", fio_run(tmp_path / "run2", 900.0, direct="0"), "cached")
-    result = compare([parse(direct), parse(cached)], tmp_path, Terms())[0]
-    row = result.unintended.set_index("facet").loc["I/O path"]
-    assert (row["basis_value"], row["comparison_value"]) == ("direct", "page cache")
-
-
-def test_a_printed_value_is_a_doubt(tmp_path: Path) -> None:
-    sides = []
-    for name, value in (("old", 100), ("new", 200)):
-        source = tmp_path / name / "slides.csv"
-        source.parent.mkdir()
-        source.write_text(f"block_size,read_iops\n4k,{value}\n")
-        sides.append(imported(tmp_path / name, "values", source, "out"))
-    result = compare(list(map(parse, sides)), tmp_path, Terms())[0]
-    assert result.deltas["verdict"].tolist() == ["cannot tell"]
-    assert result.deltas["delta_pct"].tolist() == [pytest.approx(100)]
-    assert result.deltas["doubts"].tolist() == [["a printed value: its scatter is not known"]]
 
 
 def test_values_of_one_side_are_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -410,23 +397,16 @@ def test_values_of_one_side_are_named(results: Path, capsys: pytest.CaptureFixtu
     assert line.endswith(", and 10 more, see --json")
 
 
-def test_a_measurement_by_different_protocols_is_refused(results: Path, tmp_path: Path) -> None:
+def test_imports_that_cannot_be_compared_are_refused_with_a_hint(tmp_path: Path, measured: Path) -> None:
     """The error must not claim that two window averages have different statistics."""
-    sides = []
-    for name in ("old", "new"):
-        source = import_origins.tkperf(tmp_path / "s4600.xml", tests=("iops", "lat"))
-        sides.append(imported(tmp_path, "tkperf", source, name))
+    source = import_origins.tkperf(tmp_path / "s4600.xml", tests=("iops", "lat"))
+    sides = [imported(tmp_path, "tkperf", source, name) for name in ("old", "new")]
+    with pytest.raises(UserError, match="or one on each side to compare them cell by cell"):
+        against(measured, sides[0], "slow")
     path = tmp_path / "new/tables/summary.parquet"
     io.write(io.read(path, "summary").assign(protocol="another"), path, "summary")
     with pytest.raises(UserError, match="by different protocols, imported tkperf and another; choose one measurement"):
         compare(list(map(parse, sides)), tmp_path, Terms())
-
-
-def test_an_import_of_several_tests_is_refused_with_a_hint(tmp_path: Path, results: Path) -> None:
-    source, imported = import_origins.tkperf(tmp_path / "s4600.xml"), tmp_path / "imported"
-    assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(imported)]) == 0
-    with pytest.raises(UserError, match="or one on each side to compare them cell by cell"):
-        against(results, f"{imported}:s4600", "slow")
 
 
 def printed(results: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
@@ -518,13 +498,16 @@ def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str
         ("slow", "nowhere:fast", "has no finished recordings"),
     ],
 )
-def test_an_invalid_selector_is_refused(results: Path, basis: str, comparison: str, words: str) -> None:
+def test_an_invalid_selector_is_refused(measured: Path, basis: str, comparison: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
-        against(results, basis, comparison)
+        against(measured, basis, comparison)
 
 
-def test_times_are_compared_in_utc(results: Path) -> None:
-    recordings = catalogue(results)
+def test_times_are_compared_in_utc_and_a_day_includes_its_end(measured: Path) -> None:
+    recordings = catalogue(measured)
+    day = recordings["started"].iloc[0][:10]
+    assert len(select(recordings, parse(f"slow,until={day}"))) == 1
+    assert len(select(recordings, parse(f"slow,since={day}"))) == 1
     begun = datetime.fromisoformat(recordings.loc[recordings["drive"] == "slow", "started"].min())
     for zone in (UTC, timezone(timedelta(hours=1)), timezone(timedelta(hours=-9))):
         moment = begun.astimezone(zone)
@@ -533,13 +516,6 @@ def test_times_are_compared_in_utc(results: Path) -> None:
         later = moment + timedelta(milliseconds=1)
         with pytest.raises(UserError, match="selects nothing"):
             select(recordings, parse(f"slow,since={later.isoformat()}"))
-
-
-def test_until_includes_the_given_day(results: Path) -> None:
-    recordings = catalogue(results)
-    day = recordings["started"].iloc[0][:10]
-    assert len(select(recordings, parse(f"slow,until={day}"))) == 1
-    assert len(select(recordings, parse(f"slow,since={day}"))) == 1
 
 
 def test_each_reason_is_printed_once_and_numbers_are_readable(
@@ -563,16 +539,12 @@ def test_each_reason_is_printed_once_and_numbers_are_readable(
 
 
 def test_metrics_that_say_the_same_have_one_line_unless_all_are_wanted(
-    results: Path, capsys: pytest.CaptureFixture[str]
+    measured: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names = ("throughput", "mean latency")
-    assert not any(name in line for name in names for line in printed(results, capsys, "slow", "fast")[6:])
-    every = printed(results, capsys, "slow", "fast", "--all")[6:]
+    assert not any(name in line for name in names for line in printed(measured, capsys, "slow", "fast")[6:])
+    every = printed(measured, capsys, "slow", "fast", "--all")[6:]
     assert all(sum(name in line for line in every) == 1 for name in names)
-
-
-def test_a_load_that_both_sides_share_is_known(results: Path) -> None:
-    assert set(against(results, "slow", "fast").loads.values()) == {"T1Q1"}
 
 
 @pytest.mark.parametrize(
@@ -586,37 +558,37 @@ def test_a_load_that_both_sides_share_is_known(results: Path) -> None:
     ],
 )
 def test_a_check_fails_on_what_the_user_refuses(
-    repeated: Path, refused: str, swapped: bool, status: int, words: str, capsys: pytest.CaptureFixture[str]
+    three_each: Path, refused: str, swapped: bool, status: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sides = ("fast", "slow") if swapped else ("slow", "fast")
-    assert main(["compare", *sides, "--results", str(repeated), "--fail-on", refused]) == status
+    assert main(["compare", *sides, "--results", str(three_each), "--fail-on", refused]) == status
     error = capsys.readouterr().err
     assert words.replace("4 values", "values") in error
     assert bool(error) == bool(status)
 
 
-def test_a_check_of_single_recordings_is_undecided(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "slow", "fast", "--results", str(results), "--fail-on", "slower,undecided"]) == 6
+def test_a_check_of_single_recordings_is_undecided(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "slow", "fast", "--results", str(measured), "--fail-on", "slower,undecided"]) == 6
     assert "undecided, which --fail-on refuses" in capsys.readouterr().err
 
 
-def test_the_first_line_has_the_largest_difference_with_interval_and_p(repeated: Path) -> None:
-    comparison = against(repeated, "slow", "fast")
+def test_the_first_line_has_the_largest_difference_with_interval_and_p(three_each: Path) -> None:
+    comparison = against(three_each, "slow", "fast")
     assert re.search(r"; largest: Random read 4 KiB, QD1.*: \+\d+ % \(\+.* %, p [=<] [\de.-]+\)", headline(comparison))
-    assert largest(against(repeated, "fast", "slow")).partition(": ")[0] == "Random read 4 KiB, QD1"
+    assert largest(against(three_each, "fast", "slow")).partition(": ")[0] == "Random read 4 KiB, QD1"
 
 
 def test_markdown_and_junit_have_every_value_and_escape_names(
-    repeated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    three_each: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "results.xml"
     options = ("--markdown", "--junit", str(path), "--fail-on", "slower")
-    assert main(["compare", "fast", "slow", "--results", str(repeated), *options]) == 4
+    assert main(["compare", "fast", "slow", "--results", str(three_each), *options]) == 4
     text = capsys.readouterr().out
     assert "| Random read 4 KiB, QD1: 99 % latency |" in text
     suite = ElementTree.parse(path).getroot()
     assert (suite.get("tests"), suite.get("failures")) == ("6", "6")
-    comparison = against(repeated, "slow", "fast")
+    comparison = against(three_each, "slow", "fast")
     hostile = replace(comparison, basis="<b>|x_y\x1b")
     assert r"\<b\>\|x\_y\x1b" in markdown([hostile], [headline(hostile)], every=False)
     assert ElementTree.fromstring(junit([hostile], ())).get("name", "").endswith(r"<b>|x_y\x1b")
@@ -647,21 +619,14 @@ def test_the_command_prints_everything_and_its_exit_status(repeated: Path, capsy
     assert "--margin" in capsys.readouterr().err
 
 
-@pytest.fixture
-def of_dates(repeated: Path) -> tuple[str, ...]:
-    """Return selectors of three recordings each: slow, fast, and slow in 2034 to 2036."""
-    for run in (4, 5, 6):
-        copied(recording_of(repeated, "slow"), repeated, run=run)
-    return ("slow,until=2033-12-31", "fast", "slow,since=2034-01-01")
-
-
-def test_several_sides_are_compared_with_the_first(repeated: Path, of_dates: tuple[str, ...]) -> None:
-    fast, later = compare(list(map(parse, of_dates)), repeated, Terms())
-    assert (fast.comparison, later.comparison) == of_dates[1:]
+def test_several_sides_are_compared_with_the_first(of_dates: tuple[Path, tuple[str, ...]]) -> None:
+    results, sides = of_dates
+    fast, later = compare(list(map(parse, sides)), results, Terms())
+    assert (fast.comparison, later.comparison) == sides[1:]
     assert set(fast.deltas["verdict"]) == {FASTER_BEYOND}
     assert not {FASTER_BEYOND, SLOWER_BEYOND} & set(later.deltas["verdict"])
     assert (later.deltas["delta_pct"] == 0).all()
-    alone = [against(repeated, of_dates[0], side) for side in of_dates[1:]]
+    alone = [against(results, sides[0], side) for side in sides[1:]]
     assert fast.tested == later.tested == sum(comparison.tested for comparison in alone)
     for together, pair in zip((fast, later), alone, strict=True):
         assert together.meant == pair.meant
@@ -669,21 +634,23 @@ def test_several_sides_are_compared_with_the_first(repeated: Path, of_dates: tup
         pd.testing.assert_frame_equal(together.deltas[same], pair.deltas[same])
 
 
-def test_p_values_of_several_sides_are_adjusted_together(repeated: Path, of_dates: tuple[str, ...]) -> None:
-    both = compare(list(map(parse, of_dates)), repeated, Terms())
+def test_p_values_of_several_sides_are_adjusted_together(of_dates: tuple[Path, tuple[str, ...]]) -> None:
+    results, sides = of_dates
+    both = compare(list(map(parse, sides)), results, Terms())
     rows = pd.concat([one_of(comparison.deltas, "iops") for comparison in both])
     p = sorted(rows["p_value"])
     assert sorted(rows["p_adjusted"]) == pytest.approx(false_discovery_control(p)), "one workload, so two comparisons"
 
 
 def test_several_sides_have_a_line_each(
-    repeated: Path, of_dates: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    of_dates: tuple[Path, tuple[str, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["compare", *of_dates, "--results", str(repeated)]
+    results, sides = of_dates
+    arguments = ["compare", *sides, "--results", str(results)]
     path = tmp_path / "results.xml"
     assert main([*arguments, "--junit", str(path)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    headlines = [f"{side} against {of_dates[0]}" for side in of_dates[1:]]
+    headlines = [f"{side} against {sides[0]}" for side in sides[1:]]
     assert [line.partition(":")[0] for line in lines[:5]] == [*headlines, "A", "B", "C"]
     head = next(place for place, line in enumerate(lines) if line.startswith("workload"))
     assert lines[head].split()[1:5] == ["A", "compared", "value", "unit"]
@@ -693,14 +660,14 @@ def test_several_sides_have_a_line_each(
     assert [suite.get("tests") for suite in ElementTree.parse(path).getroot()] == ["6", "6"]
     assert main([*arguments, "--json", "--origin"]) == 0
     bodies = json.loads(capsys.readouterr().out)
-    assert [(body["basis"], body["comparison"]) for body in bodies] == [(of_dates[0], side) for side in of_dates[1:]]
+    assert [(body["basis"], body["comparison"]) for body in bodies] == [(sides[0], side) for side in sides[1:]]
     assert all(row["recordings"] for body in bodies for row in body["origin"])
     assert main([*arguments, "--markdown"]) == 0
     assert capsys.readouterr().out.count("| Random read 4 KiB, QD1 |") == 2
 
 
-def test_a_date_selects_a_year_month_or_day(repeated: Path) -> None:
-    recordings = catalogue(repeated)
+def test_a_date_selects_a_year_month_or_day(three_each: Path) -> None:
+    recordings = catalogue(three_each)
     for drive, date, runs in (("slow", "2032", [2]), ("fast", "2033", [3])):
         chosen = select(recordings, parse(f"{drive},date={date}"))
         assert list(chosen["run"]) == runs
@@ -710,12 +677,12 @@ def test_a_date_selects_a_year_month_or_day(repeated: Path) -> None:
 
 
 def test_a_data_sheet_is_compared_with_each_selector(
-    repeated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    three_each: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sheet = tmp_path / "rated.yaml"
     reads = "pattern: random, read_share: 100, block_size: 4KiB, queue_depth: 1"
     sheet.write_text(f"model: '*'\nsource: made up\nvalues:\n  - {{mean_latency: 300us, {reads}}}\n")
-    rated = ["--datasheet", str(sheet), "--results", str(repeated)]
+    rated = ["--datasheet", str(sheet), "--results", str(three_each)]
     assert main(["compare", "fast", *rated]) == 0
     assert re.match(r"fast \(.*\): 1 pass, 0 fail, 0 cannot tell; virtual\n", capsys.readouterr().out)
     assert main(["compare", "fast", "slow,run=1", *rated, "--json"]) == 4
@@ -727,5 +694,5 @@ def test_a_data_sheet_is_compared_with_each_selector(
     sheet.write_text(sheet.read_text().replace("'*'", "other"))
     assert main(["compare", "fast", *rated]) == 2
     assert "rates the model 'other', but 'fast' is of the model" in capsys.readouterr().err
-    assert main(["compare", "fast", "--results", str(repeated)]) == 2
+    assert main(["compare", "fast", "--results", str(three_each)]) == 2
     assert "give two selectors or more" in capsys.readouterr().err

@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,20 +21,31 @@ import pytest
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
-from drivelab.explore.query import columns, open_results, query
+from drivelab.explore.query import Results, columns, open_results, query
 from drivelab.explore.questions import QUESTIONS
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 
 
-@pytest.fixture
-def results(tmp_path: Path) -> Path:
-    """Write cells of two recordings, and the table of drives."""
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write cells of two recordings, and the table of drives; no test changes them."""
+    folder = tmp_path_factory.mktemp("query") / "results"
     for drive, values in (("op7", [10.0, 20.0]), ("op28", [30.0])):
         rows = [_row("cells", drive=drive, recording=f"{drive}/test/0-run1", iops=iops) for iops in values]
-        io.write(pd.DataFrame(rows), tmp_path / f"results/tables/{drive}/test/0-run1/cells.parquet", "cells")
-    io.write(pd.DataFrame([_row("drives", drive="op7")]), tmp_path / "results/tables/drives.parquet", "drives")
-    return tmp_path / "results"
+        io.write(pd.DataFrame(rows), folder / f"tables/{drive}/test/0-run1/cells.parquet", "cells")
+    io.write(pd.DataFrame([_row("drives", drive="op7")]), folder / "tables/drives.parquet", "drives")
+    for name in ("secret", "secret.csv"):
+        (folder.parent / name).write_text("a,b\n1,2\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def opened(results: Path) -> Results:
+    return open_results(results)
+
+
+PIVOT = "PIVOT (SELECT drive, iops FROM cells) ON drive USING max(iops)"
 
 
 def _row(table: str, **given: object) -> dict[str, object]:
@@ -41,20 +53,17 @@ def _row(table: str, **given: object) -> dict[str, object]:
     return {f.name: given.get(f.name, None if f.nullable else zero.get(str(f.type), 0)) for f in SCHEMAS[table]}
 
 
-def test_files_of_all_recordings_are_one_table(results: Path) -> None:
-    answer = query(open_results(results), "SELECT drive, sum(iops) AS s FROM cells GROUP BY drive ORDER BY drive")
+def test_files_of_all_recordings_are_one_table(opened: Results) -> None:
+    answer = query(opened, "SELECT drive, sum(iops) AS s FROM cells GROUP BY drive ORDER BY drive")
     assert answer.to_pylist() == [{"drive": "op28", "s": 30.0}, {"drive": "op7", "s": 30.0}]
     joined = "SELECT count(*) AS n FROM cells JOIN drives USING (drive)"
-    assert query(open_results(results), joined).to_pylist() == [{"n": 2}]
-
-
-def test_a_table_without_files_is_empty(results: Path) -> None:
-    assert query(open_results(results), "SELECT * FROM findings").num_rows == 0
+    assert query(opened, joined).to_pylist() == [{"n": 2}]
+    assert query(opened, "SELECT * FROM findings").num_rows == 0, "a table without files"
 
 
 @pytest.mark.parametrize("sql", ["DESCRIBE cells", "SHOW TABLES", "SUMMARIZE cells", "EXPLAIN SELECT 1", "FROM cells"])
-def test_statements_that_only_read_are_allowed(results: Path, sql: str) -> None:
-    assert query(open_results(results), sql).num_rows > 0
+def test_statements_that_only_read_are_allowed(opened: Results, sql: str) -> None:
+    assert query(opened, sql).num_rows > 0
 
 
 @pytest.mark.parametrize(
@@ -80,14 +89,20 @@ def test_statements_that_only_read_are_allowed(results: Path, sql: str) -> None:
         ("SELECT * FROM read_text('{folder}/secret')", "the query failed"),
         ("SELECT * FROM '{folder}/secret.csv'", "the query failed"),
         ("SELECT * FROM results", "the query failed"),
+        (f"CREATE TABLE z AS {PIVOT}", "^CREATE is not allowed"),
+        (f"/* /* */ SELECT */ CREATE TABLE z AS {PIVOT}", "^CREATE is not allowed"),
+        (f"INSERT INTO cells {PIVOT}", "^INSERT is not allowed"),
+        (f"COPY ({PIVOT}) TO '{{folder}}/made'", "^COPY is not allowed"),
+        (f"EXPLAIN ANALYZE {PIVOT}", "^EXPLAIN ANALYZE is not allowed"),
+        (f"EXPLAIN {PIVOT}", "^EXPLAIN of a PIVOT .* list the values with IN"),
+        (f"{PIVOT}; DROP VIEW cells", "has 2 statements"),
+        ("PIVOT (SELECT * FROM read_csv('/etc/passwd')) ON column0 USING count(*)", "the query failed: Permission"),
     ],
 )
-def test_other_statements_are_refused(results: Path, sql: str, words: str) -> None:
-    for name in ("secret", "secret.csv"):
-        (results.parent / name).write_text("a,b\n1,2\n")
+def test_other_statements_are_refused(results: Path, opened: Results, sql: str, words: str) -> None:
     before = {path: path.stat().st_mtime_ns for path in results.parent.rglob("*")}
     with pytest.raises(UserError, match=words) as caught:
-        query(open_results(results), sql.format(folder=results.parent))
+        query(opened, sql.format(folder=results.parent))
     assert "\n" not in str(caught.value)
     assert {path: path.stat().st_mtime_ns for path in results.parent.rglob("*")} == before
 
@@ -99,16 +114,16 @@ def test_other_statements_are_refused(results: Path, sql: str, words: str) -> No
         "SELECT range FROM range(20000000)",  # too large to return
     ],
 )
-def test_a_query_over_the_memory_limit_is_refused(results: Path, sql: str) -> None:
+def test_a_query_over_the_memory_limit_is_refused(results: Path, opened: Results, sql: str) -> None:
     before = set(results.parent.rglob("*")) | set(Path.cwd().iterdir())
     with pytest.raises(UserError, match="exceeds its memory limit of 64 MiB; query less"):
-        query(open_results(results), sql, most_bytes=2**26)
+        query(opened, sql, most_bytes=2**26)
     assert set(results.parent.rglob("*")) | set(Path.cwd().iterdir()) == before, "nothing is written to disk instead"
 
 
-def test_a_query_gets_at_most_half_of_the_memory(results: Path) -> None:
+def test_a_query_gets_at_most_half_of_the_memory(opened: Results) -> None:
     sql = "SELECT current_setting('memory_limit') AS most, current_setting('temp_directory') AS place"
-    (row,) = query(open_results(results), sql).to_pylist()
+    (row,) = query(opened, sql).to_pylist()
     number, unit = row["most"].split()
     limit_bytes = float(number) * 2 ** {"MiB": 20, "GiB": 30, "TiB": 40}[unit]
     assert limit_bytes <= 0.5 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -158,31 +173,20 @@ def test_an_invalid_time_limit_is_refused(results: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().err.startswith("drivelab: ")
 
 
-def test_a_signal_ends_a_function_that_duckdb_does_not_interrupt(results: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_signal_ends_a_function_that_duckdb_does_not_interrupt(results: Path, number: signal.Signals) -> None:
     program = "import sys; from drivelab.cli.main import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", program, "query", ENDLESS["within a function"], "--results", str(results)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         while not (children := _children(process.pid)):
             assert process.poll() is None
         descriptors = [os.pidfd_open(child) for child in children]
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, errors = process.communicate()
-    assert (process.returncode, errors[:23]) == (130, "drivelab: interrupted; ")
+    expected = {signal.SIGINT: (130, "drivelab: interrupted; "), signal.SIGKILL: (-signal.SIGKILL, "")}
+    assert (process.returncode, errors[:23]) == expected[number]
     for descriptor in descriptors:
         assert select.select([descriptor], [], [], 60)[0], "the query's process still runs"
-        os.close(descriptor)
-
-
-def test_a_query_that_is_killed_leaves_no_process(results: Path) -> None:
-    program = "import sys; from drivelab.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", program, "query", ENDLESS["within a function"], "--results", str(results)]
-    with subprocess.Popen(command) as process:
-        while not (children := _children(process.pid)):
-            assert process.poll() is None
-        descriptors = [os.pidfd_open(child) for child in children]
-        process.kill()
-    for descriptor in descriptors:
-        assert select.select([descriptor], [], [], 60)[0]
         os.close(descriptor)
 
 
@@ -191,41 +195,21 @@ def _children(pid: int) -> list[int]:
     return [int(child) for child in text.split()]
 
 
-PIVOT = "PIVOT (SELECT drive, iops FROM cells) ON drive USING max(iops)"
-
-
 @pytest.mark.parametrize("form", ["{}", "/* a */ {} -- b", "({})", "FROM ({})", "WITH p AS ({}) SELECT * FROM p",
                                   "DESCRIBE {}", "SUMMARIZE ({})"])  # fmt: skip
-def test_pivot_reads(results: Path, form: str) -> None:
-    table = query(open_results(results), form.format(PIVOT))
+def test_pivot_reads(opened: Results, form: str) -> None:
+    table = query(opened, form.format(PIVOT))
     names = table.column_names + [row.get("column_name") for row in table.to_pylist()]
     assert {"op7", "op28"} <= set(names)
 
 
-@pytest.mark.parametrize(
-    ("sql", "words"),
-    [
-        (f"CREATE TABLE z AS {PIVOT}", "^CREATE is not allowed"),
-        (f"/* /* */ SELECT */ CREATE TABLE z AS {PIVOT}", "^CREATE is not allowed"),
-        (f"INSERT INTO cells {PIVOT}", "^INSERT is not allowed"),
-        (f"COPY ({PIVOT}) TO '/tmp/z.csv'", "^COPY is not allowed"),
-        (f"EXPLAIN ANALYZE {PIVOT}", "^EXPLAIN ANALYZE is not allowed"),
-        (f"EXPLAIN {PIVOT}", "^EXPLAIN of a PIVOT .* list the values with IN"),
-        (f"{PIVOT}; DROP VIEW cells", "has 2 statements"),
-        ("PIVOT (SELECT * FROM read_csv('/etc/passwd')) ON column0 USING count(*)", "the query failed: Permission"),
-    ],
-)
-def test_a_pivot_cannot_write_or_read_other_files(results: Path, sql: str, words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        query(open_results(results), sql)
-
-
-def test_files_of_another_version_are_left_out_and_counted(results: Path) -> None:
-    path = results / "tables/op28/test/0-run1/cells.parquet"
+def test_files_of_another_version_are_left_out_and_counted(results: Path, tmp_path: Path) -> None:
+    shutil.copytree(results, tmp_path / "results")
+    path = tmp_path / "results/tables/op28/test/0-run1/cells.parquet"
     table = pq.read_table(path)
     mark = {io.METADATA_KEY: json.dumps({"table": "cells", "version": 1})}
     pq.write_table(table.replace_schema_metadata(mark), path)
-    opened = open_results(results)
+    opened = open_results(tmp_path / "results")
     assert opened.outdated == 1
     assert query(opened, "SELECT count(*) AS n FROM cells").to_pylist() == [{"n": 2}]
 
@@ -235,8 +219,10 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
         open_results(tmp_path)
 
 
-def test_the_list_names_every_table_and_column(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = {name: (rows, [column for column, _ in fields]) for name, rows, fields in columns(open_results(results))}
+def test_the_list_names_every_table_and_column(
+    results: Path, opened: Results, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = {name: (rows, [column for column, _ in fields]) for name, rows, fields in columns(opened)}
     assert result.keys() == SCHEMAS.keys()
     assert result["cells"] == (3, SCHEMAS["cells"].names)
     assert main(["query", "--results", str(results)]) == 0
@@ -247,14 +233,12 @@ def test_the_list_names_every_table_and_column(results: Path, capsys: pytest.Cap
     assert "queue_depth" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("number", range(1, len(QUESTIONS) + 1))
-def test_each_ready_question_has_an_answer(number: int, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert QUESTIONS[number - 1].table in SCHEMAS
-    assert main(["query", str(number), "--results", str(results)]) == 0
-    assert QUESTIONS[number - 1].sql in capsys.readouterr().out
-
-
-def test_a_question_that_does_not_exist_is_refused(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_ready_question_has_an_answer(results: Path, opened: Results, capsys: pytest.CaptureFixture[str]) -> None:
+    for question in QUESTIONS:
+        assert question.table in SCHEMAS
+        query(opened, question.sql)
+    assert main(["query", "1", "--results", str(results)]) == 0
+    assert QUESTIONS[0].sql in capsys.readouterr().out
     assert main(["query", "12", "--results", str(results)]) == 2
     assert "there is no question 12; choose one of 1 to 11" in capsys.readouterr().err
 

@@ -81,16 +81,6 @@ def test_a_forest_has_each_delta_with_its_interval_and_verdict(made: ModuleType,
     assert {"pts-iops: I/O rate", *deltas["cell_label"]} <= set(rows)
 
 
-def test_a_row_of_the_forest_is_that_of_its_cell(made: ModuleType) -> None:
-    deltas = made.deltas(("op28",))
-    figure = comparison(deltas)
-    ticks = zip(figure.axes[0].get_yticks(), figure.axes[0].get_yticklabels(), strict=True)
-    name_at = {round(float(y), 6): tick.get_text() for y, tick in ticks}
-    points = np.concatenate([line for verdict in set(deltas["verdict"]) for line in drawn(figure, verdict)])
-    shown = {name_at[round(float(y), 6)]: x for x, y in points}
-    assert shown == pytest.approx(dict(zip(deltas["cell_label"], deltas["delta_pct"], strict=True)))
-
-
 def test_what_is_not_compared_has_no_dot(made: ModuleType) -> None:
     deltas = made.deltas(sizes=(4096,), mixes=(0,))
     none = {"delta_pct": [np.nan, -3.0], "verdict": [NOT_COMPARED, CANNOT_TELL]}
@@ -166,15 +156,6 @@ def test_long_names_of_cells_leave_room_for_the_deltas(made: ModuleType) -> None
     assert "each cell: RND 4KiB-64KiB mix 3 zones" in texts(figure, "note")
     figure.draw_without_rendering()
     assert figure.axes[0].bbox.width > figure.bbox.width / 3
-
-
-def test_relative_bars_end_at_the_ratio(made: ModuleType) -> None:
-    deltas = made.deltas(("op28",)).query("metric == 'iops'")
-    figure = normalised(deltas)
-    bars = [patch for patch in figure.axes[0].patches if patch.get_gid() == "bar"]
-    ends = [patch.get_x() + patch.get_width() for patch in bars]
-    assert sorted(ends) == pytest.approx(sorted(1 + deltas["delta_pct"] / 100))
-    assert all(patch.get_x() == 0 for patch in bars)
 
 
 def test_relative_bars_far_apart_begin_at_the_basis(made: ModuleType) -> None:

@@ -5,127 +5,26 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-import protocol_frames as frames
 import pytest
 from chart_values import chart, marks, tooltips
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import LogNorm
-from matplotlib.container import BarContainer
-from matplotlib.figure import Figure
-from matplotlib.patches import StepPatch
 
 from drivelab.figures.base import style
 from drivelab.figures.base.marks import numbers
 from drivelab.figures.base.svg import values_of, without_values
 from drivelab.figures.base.words import time
-from drivelab.figures.kinds.demand.demand import demand_variation
-from drivelab.figures.kinds.demand.demand_intensity import demand_intensity
-from drivelab.figures.kinds.drives.strip_lines import head_to_head
-from drivelab.figures.kinds.latency.latency_distribution import latency_distribution
-from drivelab.figures.kinds.latency.nines import nines
 from drivelab.figures.kinds.loop.convergence import convergence
-from drivelab.figures.kinds.loop.measurement_3d import measurement_2d
-from drivelab.figures.kinds.loop.repeats import repeats
-from drivelab.figures.kinds.loop.window import window
-from drivelab.figures.kinds.soak.idle_recovery import idle_recovery, stimulus
-from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
 
 HALF_A_DIGIT = 5.1e-5
 """Of seven."""
 SVG = "{http://www.w3.org/2000/svg}"
-
-
-def is_drawn(found: list[dict[str, Any]], x: Any, y: Any) -> bool:
-    """Return whether a mark has exactly these points."""
-
-    def same(one: list[float | None], other: Any) -> bool:
-        values = [math.nan if value is None else value for value in one]
-        return len(values) == len(other) and np.allclose(
-            values, np.asarray(other, dtype=float), rtol=HALF_A_DIGIT, equal_nan=True
-        )
-
-    return any(same(mark["x"], x) and same(mark["y"], y) for mark in found if "x" in mark and "z" not in mark)
-
-
-def drawings(made: ModuleType) -> dict[str, Callable[[], Figure]]:
-    cells, steady = made.cells(7), made.steady_state()
-    return {
-        "convergence": partial(convergence, cells, steady),
-        "window": partial(window, steady),
-        "measurement_2d": partial(measurement_2d, cells, steady),
-        "repeats": partial(repeats, frames.repeated(), frames.NO_WINDOWS),
-        "demand_variation": partial(demand_variation, frames.sweep(), frames.NO_WINDOWS),
-        "demand_intensity": partial(demand_intensity, frames.with_points(frames.sweep()), frames.NO_WINDOWS),
-        "idle_recovery": partial(idle_recovery, frames.idle()),
-        "stimulus": partial(stimulus, frames.crossed()),
-        "nines": partial(nines, frames.bins()),
-        "head_to_head": partial(head_to_head, **frames.together()),
-        "latency_distribution": partial(latency_distribution, made.latency_bins()),
-        "saturation_bytes": partial(saturation_bytes, made.soak(), made.drives(op7=480 * 10**9)),
-    }
-
-
-NAMES = (
-    "convergence",
-    "window",
-    "measurement_2d",
-    "repeats",
-    "demand_variation",
-    "demand_intensity",
-    "idle_recovery",
-    "stimulus",
-    "nines",
-    "head_to_head",
-    "latency_distribution",
-    "saturation_bytes",
-)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_line_and_bar_is_there(name: str, made: ModuleType) -> None:
-    figure = drawings(made)[name]()
-    result = marks(figure)
-    checked = 0
-    for axes in figure.axes:
-        for line in axes.get_lines():
-            if line.get_transform() == axes.transData and len(line.get_xdata()):
-                x, y = line.get_xdata(orig=False), line.get_ydata(orig=False)
-                assert is_drawn(result, x, y), f"{name}: {line.get_label()}"
-                checked += 1
-        for patch in axes.patches:
-            if isinstance(patch, StepPatch):
-                values, edges, _ = patch.get_data()
-                assert is_drawn(result, (edges[:-1] + edges[1:]) / 2, values)
-                checked += 1
-        for bars in (container for container in axes.containers if isinstance(container, BarContainer)):
-            flat = bars.orientation == "horizontal"
-            ends = [bar.get_width() if flat else bar.get_height() for bar in bars.patches]
-            along = [mark["x" if flat else "y"] for mark in result if mark.get("bar")]
-            assert any(len(values) == len(ends) and np.allclose(values, ends, rtol=HALF_A_DIGIT) for values in along)
-            checked += 1
-    assert checked > 0
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_axes_have_names_scales_and_limits_of_the_picture(name: str, made: ModuleType) -> None:
-    figure = drawings(made)[name]()
-    panels = chart(figure)["panels"]
-    for panel, axes in zip(panels, [one for one in figure.axes if one.axison], strict=True):
-        for which, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
-            shown = panel[which]
-            assert shown["name"] in " ".join(axis.get_label_text().split()) or not axis.get_label_text()
-            assert shown["scale"] == axis.get_scale()
-            limits = axes.get_xlim() if which == "x" else axes.get_ylim()
-            assert shown["ends"] == pytest.approx(list(limits), rel=1e-6, abs=1e-9)
 
 
 def test_the_legend_is_that_of_the_picture_and_each_mark_knows_its_entry(made: ModuleType) -> None:

@@ -38,9 +38,13 @@ def _lay_out(figure: Figure) -> None:
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_texts_around_the_panels_neither_leave_the_page_nor_meet(made: ModuleType, name: str) -> None:
-    figure = _figure(made, name)
+def test_texts_neither_leave_the_page_nor_meet_and_panels_are_about_as_large_as_with_matplotlibs_layout(
+    made: ModuleType, name: str
+) -> None:
+    figure, theirs = _figure(made, name), _figure(made, name)
+    theirs.set_layout_engine("tight")
     _lay_out(figure)
+    _lay_out(theirs)
     boxes = [axes.get_tightbbox() for axes in figure.axes]
     page = figure.bbox
     for place, box in enumerate(boxes):
@@ -49,15 +53,7 @@ def test_texts_around_the_panels_neither_leave_the_page_nor_meet(made: ModuleTyp
         assert box.x1 <= page.x1 + 1
         assert box.y0 >= page.y0 - 1
         assert not any(other is not None and box.overlaps(other) for other in boxes[place + 1 :])
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_panels_are_about_as_large_as_with_matplotlibs_layout(made: ModuleType, name: str) -> None:
-    ours, theirs = _figure(made, name), _figure(made, name)
-    theirs.set_layout_engine("tight")
-    _lay_out(ours)
-    _lay_out(theirs)
-    for one, other in zip(ours.axes, theirs.axes, strict=True):
+    for one, other in zip(figure.axes, theirs.axes, strict=True):
         assert one.get_position().width == pytest.approx(other.get_position().width, abs=_TOLERANCE)
 
 

@@ -28,27 +28,14 @@ def test_format_number(value: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (61265.2, "61,265"),
-        (1116.4, "1,116"),
-        (56.6767, "56.68"),
-        (6.1e9, "6,100.0M"),
-    ],
+    ("value", "text"), [(61265.2, "61,265"), (1116.4, "1,116"), (56.6767, "56.68"), (6.1e9, "6,100.0M")]
 )
 def test_format_exact(value: float, text: str) -> None:
     assert q.format_exact(value) == text
 
 
 @pytest.mark.parametrize(
-    ("value_us", "text"),
-    [
-        (0.5, "0.5 µs"),
-        (90, "90 µs"),
-        (1000, "1 ms"),
-        (1250, "1.25 ms"),
-        (3e6, "3 s"),
-    ],
+    ("value_us", "text"), [(0.5, "0.5 µs"), (90, "90 µs"), (1000, "1 ms"), (1250, "1.25 ms"), (3e6, "3 s")]
 )
 def test_format_latency(value_us: float, text: str) -> None:
     assert q.format_latency(value_us) == text

@@ -19,7 +19,7 @@ from drivelab.figures.kinds.replay.replay import replay
 from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes, saturation_time
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tables(made: ModuleType) -> dict[str, pd.DataFrame]:
     return {
         "cells": pd.concat([made.cells(sizes=(4096,)), made.soak(measurement="pts-iops")], ignore_index=True).assign(
@@ -71,6 +71,8 @@ def test_unknown_names(made: ModuleType, tables: dict[str, pd.DataFrame]) -> Non
         render("pie", tables, "op7")
     with pytest.raises(ValueError, match="'gap_ms' is not a metric"):
         measurement_3d(tables["cells"].assign(gap_ms=1.0), tables["steady_state"], metric="gap_ms")
+    with pytest.raises(ValueError, match="merge the latency bins"):
+        measurement_2d(made.cells(sizes=(4096,)), made.steady_state(), metric="p99_latency_us")
 
 
 @pytest.mark.parametrize("column", ["drive", "run", "measurement"])
@@ -98,11 +100,6 @@ def test_windows_that_do_not_belong(made: ModuleType) -> None:
         measurement_2d(cells, state.assign(window_start=21, window_end=25))
     with pytest.raises(ValueError, match="several steps or depths"):
         measurement_3d(pd.concat([cells, cells.assign(queue_depth=1)]), state)
-
-
-def test_percentiles_are_never_averaged(made: ModuleType) -> None:
-    with pytest.raises(ValueError, match="merge the latency bins"):
-        measurement_2d(made.cells(sizes=(4096,)), made.steady_state(), metric="p99_latency_us")
 
 
 def test_soaks_that_cannot_share_axes(made: ModuleType) -> None:

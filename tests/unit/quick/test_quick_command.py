@@ -136,10 +136,7 @@ def test_an_interrupted_look_is_not_continued(
     ("arguments", "words"),
     [
         ([], "name a place to look at, such as the current folder: ./drivelab quick ."),
-        (
-            ["quik-a"],
-            "no drive of this name in config/drives.tsv; did you mean 'quick-a'?",
-        ),
+        (["quik-a"], "no drive of this name in config/drives.tsv; did you mean 'quick-a'?"),
         (["config/drives.tsv"], "is neither a folder nor a block device. Name the folder"),
         (["quick-a", "quick-a"], "virtual:quick-a is named twice"),
         (["quick-a", "--time", "10s"], "--time is 10s; a look needs at least 1min"),

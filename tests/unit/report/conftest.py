@@ -54,11 +54,7 @@ def workload(read: int, block: int) -> dict[str, Any]:
 
 def loop_value(drive: str, read: int, block: int, metric: str) -> float:
     iops = SPEED[drive] * (1 + read / 40) * (4096 / block) ** 0.85
-    return {
-        "iops": iops,
-        "bandwidth_mib_s": iops * block / 2**20,
-        "mean_latency_us": 16e6 / iops,
-    }[metric]
+    return {"iops": iops, "bandwidth_mib_s": iops * block / 2**20, "mean_latency_us": 16e6 / iops}[metric]
 
 
 def summary_row(drive: str, measurement: str, cell: str, metric: str, value: float, **other: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from drivelab.report.content import build
 from drivelab.report.document import Report
 from drivelab.report.html import render
 from drivelab.report.inputs import Inputs
-from drivelab.report.numbers import DASH, MINUS
+from drivelab.report.numbers import DASH, MINUS, MISSING
 from drivelab.report.sections.comparison_tables import capacity_tables
 from drivelab.report.view import Table
 
@@ -177,56 +177,44 @@ def test_findings_are_grouped_with_disturbances_first_and_without_empty_columns(
     assert len({part.id for part in table.parts}) == 3
 
 
-@pytest.mark.parametrize("cliff", [True, False])
-def test_saturation_has_its_cliff_and_its_level(
-    tables: Tables, study: dict[str, Any], plans: Plans, cliff: bool
-) -> None:
-    of_cliff = {"cliff_time_s": 31.0, "cliff_bytes": 80 << 20, "cliff_drive_fills": 1.25, "iops_before": 12856.0,
-                "iops_after": 1500.0}  # fmt: skip
+CLIFF = {"cliff_time_s": 31.0, "cliff_bytes": 80 << 20, "cliff_drive_fills": 1.25, "iops_before": 12856.0,
+         "iops_after": 1500.0}  # fmt: skip
+NO_CLIFF = ["none found", *[DASH] * 5]
+
+
+@pytest.mark.parametrize(
+    ("cliff", "fields", "drift_pct", "drift", "level", "verdict"),
+    [
+        (CLIFF, ["yes", "31 s", "80 MiB", "1.250", "12,856", "1,500"], -0.4, f"{MINUS}0.40 %", f", drift {MINUS}0.40 %",
+         "steady"),
+        ({}, NO_CLIFF, -7.0, f"{MINUS}7.0 %", f", drift {MINUS}7.0 %", "steady"),
+        ({}, NO_CLIFF, -3.0, f"{MINUS}3.0 %", f", drift {MINUS}3.0 %", "NOT steady"),
+        ({}, NO_CLIFF, -11.0, f"{MINUS}11 %", f", still falls, drift {MINUS}11 %", "NOT steady"),
+        ({}, NO_CLIFF, 11.0, "+11 %", ", still rises, drift +11 %", "NOT steady"),
+        ({}, NO_CLIFF, None, MISSING, "", "steady"),
+    ],
+)  # fmt: skip
+def test_saturation_has_its_cliff_and_its_level_with_its_drift(
+    tables: Tables, study: dict[str, Any], plans: Plans, cliff: dict[str, Any], fields: list[str],
+    drift_pct: float | None, drift: str, level: str, verdict: str,
+) -> None:  # fmt: skip
     row = {
-        **keyed("op7", "pts-write-saturation"), "step": 0, "cell_label": "RND 4KiB 0/100", "slices": 40, "cliff": cliff,
-        **(of_cliff if cliff else dict.fromkeys(of_cliff)), "level_iops": 1486.0, "level_low_iops": 1450.0,
-        "level_high_iops": 1520.0, "level_variation_pct": 1.3, "level_drift_pct": -0.4, "level_steady": cliff,
-        "level_from_s": 33.0, "level_from_drive_fills": 2.2, "bytes_written": 300 << 20, "drive_fills": 4.7,
+        **keyed("op7", "pts-write-saturation"), "step": 0, "cell_label": "RND 4KiB 0/100", "slices": 40,
+        "cliff": bool(cliff), **dict.fromkeys(CLIFF), **cliff, "level_iops": 1486.0, "level_low_iops": 1450.0,
+        "level_high_iops": 1520.0, "level_variation_pct": 1.3, "level_drift_pct": drift_pct,
+        "level_steady": verdict == "steady", "level_from_s": 33.0, "level_from_drive_fills": 2.2,
+        "bytes_written": 300 << 20, "drive_fills": 4.7,
     }  # fmt: skip
     report = build({**tables, "saturation": pd.DataFrame([row])}, study, plans, [], None)
     page = next(p for p in report.pages if (p.drive, p.measurement) == ("op7", "pts-write-saturation"))
     table = next(table for table in page.tables if table.id.endswith("-saturation"))
-    (fields,) = texts(table)
-    cliff_fields = ["yes", "31 s", "80 MiB", "1.250", "12,856", "1,500"] if cliff else ["none found", *[DASH] * 5]
-    assert fields == ["RND 4KiB 0/100", *cliff_fields, "1,486", "1.3 %", f"{MINUS}0.40 %", "2.200", "4.700"]
-    assert table.rows[0][9].small == ("steady" if cliff else "NOT steady")
-
-
-@pytest.mark.parametrize(
-    ("drift_pct", "level", "verdict"),
-    [
-        (-7.0, f"1,450{DASH}1,520, drift {MINUS}7.0 %", "steady"),
-        (-3.0, f"1,450{DASH}1,520, drift {MINUS}3.0 %", "NOT steady"),
-        (-11.0, f"1,450{DASH}1,520, still falls, drift {MINUS}11 %", "NOT steady"),
-        (11.0, f"1,450{DASH}1,520, still rises, drift +11 %", "NOT steady"),
-        (None, f"1,450{DASH}1,520", "steady"),
-    ],
-)
-def test_the_level_shows_its_drift(
-    tables: Tables, study: dict[str, Any], plans: Plans, drift_pct: float | None, level: str, verdict: str
-) -> None:
-    of_cliff = ("cliff_time_s", "cliff_bytes", "cliff_drive_fills", "iops_before", "iops_after")
-    row = {
-        **keyed("op7", "pts-write-saturation"), "step": 0, "cell_label": "RND 4KiB 0/100", "slices": 40, "cliff": False,
-        **dict.fromkeys(of_cliff), "level_iops": 1486.0, "level_low_iops": 1450.0, "level_high_iops": 1520.0,
-        "level_variation_pct": 1.3, "level_drift_pct": drift_pct, "level_steady": verdict == "steady",
-        "level_from_s": 33.0, "level_from_drive_fills": 2.2, "bytes_written": 300 << 20, "drive_fills": 4.7,
-    }  # fmt: skip
-    report = build({**tables, "saturation": pd.DataFrame([row])}, study, plans, [], None)
-    page = next(p for p in report.pages if (p.drive, p.measurement) == ("op7", "pts-write-saturation"))
-    (cells,) = next(table for table in page.tables if table.id.endswith("-saturation")).rows
-    assert cells[7].small.replace("\u00a0", " ") == level
-    assert cells[9].small == verdict
+    shown = [cell.text.replace("\u00a0", " ") for cell in table.rows[0]]
+    assert shown == ["RND 4KiB 0/100", *fields, "1,486", "1.3 %", drift, "2.200", "4.700"]
+    assert table.rows[0][7].small.replace("\u00a0", " ") == f"1,450{DASH}1,520{level}"
+    assert table.rows[0][9].small == verdict
     facts = {fact.name: fact.value.replace("\u00a0", " ") for group in page.groups for fact in group.facts}
-    drift = level.rpartition("drift ")[2]
-    assert facts["Values are"] == ("steady" if verdict == "steady" else
-                                   f"steady by its own limits, but level NOT steady: drift {drift}")  # fmt: skip
+    told = f"steady by its own limits, but level NOT steady: drift {drift}"
+    assert facts["Values are"] == ("steady" if verdict == "steady" else told)
 
 
 def test_drives_are_ordered_by_capacity(tables: Tables, plans: Plans) -> None:
@@ -237,10 +225,6 @@ def test_drives_are_ordered_by_capacity(tables: Tables, plans: Plans) -> None:
     ]  # fmt: skip
     assert texts(table)[0] == ["RND 4KiB 0/100", "2,310", "+62 %", "1,428"]
     assert table.rows[0][2].tone == "good"
-
-
-def test_drives_of_equal_capacity_have_no_table_by_capacity(tables: Tables, plans: Plans) -> None:
-    assert capacity_tables(Inputs.of(tables, {"basis": "op7"}, plans)) == ()
 
 
 def excluded(recording: str, place: str, fault: str, words: str) -> pd.DataFrame:

@@ -28,16 +28,6 @@ def lines_of(paths: dict[str, Path], most: int = 3) -> list[str]:
     return first_headlines(headline_inputs(paths["summary"].parent, ["."], "op7"), most)
 
 
-def test_one_line_for_each_measurement(paths: dict[str, Path]) -> None:
-    lines = lines_of(paths)
-    names = ["pts-iops", "pts-write-saturation", "trace-replay"]
-    assert [line.split(":")[0] for line in lines] == [
-        f"{name} (single recording, virtual drive, reduced)" for name in names
-    ]
-    assert "random write 4\u00a0KiB" in lines[0]
-    assert len(lines_of(paths, most=1)) == 1
-
-
 def test_a_verdict_on_a_busy_machine_says_so(paths: dict[str, Path]) -> None:
     quiet, deltas = lines_of(paths), io.read(paths["deltas"], "deltas")
     loaded = deltas["measurement"] == "pts-iops"

@@ -10,7 +10,6 @@ from drivelab.analysis.values.load_values import load_rows
 from drivelab.analysis.values.summary import pooled
 from drivelab.report.inputs import Inputs
 from drivelab.report.sections.load_tables import load_tables
-from drivelab.report.verdict import headlines
 
 KEY = ("op7", "test")
 
@@ -37,13 +36,3 @@ def test_the_answer_is_an_interval_with_its_doubts() -> None:
     assert responses[4] == ("1 ms", "800 µs to no upper end")
     assert responses[5][0] == "not served"
     assert rates.rows[4][1].small == "too few requests: 200"
-
-
-def test_a_test_without_a_load_has_no_tables() -> None:
-    assert list(load_tables(Inputs.of({}, {"basis": "op7"}, []), KEY)) == []
-
-
-def test_a_load_is_compared_by_its_rate_within_the_limit() -> None:
-    (headline,) = headlines(inputs(frames.loads(("op7", "op28"))))
-    assert "IOPS within the limit 16,000 vs 8,000" in headline.sentence
-    assert "p99 below 700 µs" in headline.sentence

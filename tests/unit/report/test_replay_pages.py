@@ -14,8 +14,6 @@ from drivelab.analysis.verdict import CANNOT_TELL, IN_RECORDINGS
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.content import build
 from drivelab.report.document import Page, Report
-from drivelab.report.html import render
-from drivelab.report.numbers import TIMES
 from drivelab.report.view import Table
 from drivelab.tables.schemas import SCHEMAS
 
@@ -45,34 +43,6 @@ def table(page: Page, ending: str) -> Table:
 
 def by_name(table: Table) -> dict[str, list[Any]]:
     return {row[0].text: list(row[1:]) for row in table.rows}
-
-
-def test_the_result_comes_first_with_score_formula_and_basis() -> None:
-    report, tables = study_of({})
-    result = page(report, "op28").result
-    assert result is not None
-    assert result.note.startswith(f"{FORMULA}.")
-    scores = tables["summary"][tables["summary"]["metric"] == "score"].set_index("drive")["value"]
-    place = [column.text for column in result.columns].index("Score")
-    (row,) = result.rows
-    assert row[0].text == "Replay sqlite-inserts"
-    assert row[0].small == "median of warm runs, n = 3"
-    assert row[1].text == "repeats agree"
-    assert row[place + 1].text == f"{scores['op28'] / scores['op7']:.3f}"
-    assert result.columns[place + 1].text == f"{TIMES}\u00a0op7"
-    assert page(report, "op7").result.rows[0][place + 1].text == "1.000"  # type: ignore[union-attr]
-    html = render(report)
-    assert html.index("Result of the replay") < html.index("Fidelity of the replay")
-    (normalised,) = [scores for scores in report.comparison_tables if scores.caption.endswith("scores")]
-    assert [cell.small for cell in normalised.rows[0][1:]] == [
-        f"1.000 {TIMES}",
-        f"{scores['op28'] / scores['op7']:.3f} {TIMES}",
-    ]
-    with_scores = [t for t in (*report.comparison_tables, *page(report, "op7").tables, result)
-                   if any("Score" in column.text for column in t.columns)
-                   or any(cell.text == "score" for row in t.rows for cell in row)]  # fmt: skip
-    assert all(FORMULA in scores.note for scores in with_scores)
-    assert len(with_scores) >= 3
 
 
 def test_fidelity_shows_the_hosts_wake_up_with_the_issue_errors() -> None:
@@ -129,14 +99,6 @@ def test_phases_have_a_result_and_their_passes() -> None:
     assert [row[0].text for row in result.rows][:2] == ["Set of 2 traces, degradation", "Set of 2 traces, recovery"]
     assert result.rows[0][1].text == "in a phase"
     assert [row[0].text for row in table(page(report, "op7"), "-passes").rows][-2:] == ["recovery 1", "recovery 2"]
-
-
-def test_the_mapping_shows_values_before_and_after() -> None:
-    report, _ = study_of({})
-    (row,) = table(page(report, "op7"), "-mapping").rows
-    assert [cell.text for cell in row[1:5]] == ["modulo", "28\u00a0MiB", "83\u00a0MiB", "31\u00a0%"]
-    assert row[2].small == "in the trace 30\u00a0MiB"
-    assert row[6].text == "3,805"
 
 
 def test_fidelity_shows_in_flight_in_the_trace_and_a_known_wake_up() -> None:

@@ -59,12 +59,6 @@ def test_points_are_labelled_by_name_and_not_by_load() -> None:
     assert labels(points) == ["RND 4KiB 65/35, MAX", "RND 4KiB 65/35, MIN"]
 
 
-def test_soaks_of_different_turns_have_different_labels() -> None:
-    rows = [row for number, wait in enumerate(("5s", "10s"))
-            for row in soak([1.0], step=number, **turn(wait, number + 1))]  # fmt: skip
-    assert labels(rows) == ["RND 4KiB 0/100, wait 5s", "RND 4KiB 0/100, wait 10s"]
-
-
 _PLACES = st.fixed_dictionaries(
     {
         "run": st.integers(1, 2), "step": st.integers(0, 3), "kind": st.sampled_from(["loop", "soak"]),

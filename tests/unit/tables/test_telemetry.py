@@ -12,7 +12,7 @@ import pytest
 from drivelab.collect.telemetry_table import cell_columns, telemetry_table
 from drivelab.criteria.taint import DEFAULT
 from drivelab.tables import io
-from drivelab.tables.schemas import KEY, SCHEMAS
+from drivelab.tables.schemas import SCHEMAS
 from drivelab.telemetry.sampler import NAME
 
 AT_S = 1_700_000_000.0
@@ -56,16 +56,6 @@ def test_samples_are_rows_with_rates_since_the_previous_sample(tmp_path: Path) -
 def test_rates_do_not_span_an_interruption(tmp_path: Path) -> None:
     table = written(tmp_path, sample(10.0), {"at_s": AT_S + 99, "event": "begin"}, sample(100.0), sample(101.0))
     assert table["load_pct"].isna().tolist() == [True, True, False]
-
-
-def test_a_recording_without_telemetry_has_an_empty_table(tmp_path: Path) -> None:
-    table = telemetry_table(tmp_path, ROW_KEY)
-    assert table.empty
-    io.write(table, tmp_path / "t.parquet", "telemetry")
-
-
-def test_the_table_begins_with_the_key() -> None:
-    assert tuple(SCHEMAS["telemetry"].names[: len(KEY)]) == KEY
 
 
 def test_columns_of_a_cell() -> None:

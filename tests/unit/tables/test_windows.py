@@ -144,11 +144,6 @@ def test_a_sweep_may_be_tracked_as_a_whole() -> None:
     assert not result["reached"].any()
 
 
-def test_variables_have_the_labels_of_the_summary() -> None:
-    cells = sweep()
-    assert set(windows_table(cells, {0: criterion(ALL)})["variable"]) == set(cell_labels(cells[cells["round"] == 1]))
-
-
 RANGE = {"workload": "RND 4KiB-64KiB 0/100", "block_size_max_bytes": 65536}
 
 

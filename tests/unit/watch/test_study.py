@@ -49,10 +49,7 @@ def test_a_running_drive(drive: MadeDrive, watch: StudyWatch) -> None:
     drive.status()
     watch.poll()
     assert iops(watch, drive) == [1500]
-    assert said(watch) == [
-        "measurement begins",
-        "round 1: RND 4KiB 0/100 T2Q8, 1,500 IOPS, 5.9 MiB/s, 10.7 ms",
-    ]
+    assert said(watch) == ["measurement begins", "round 1: RND 4KiB 0/100 T2Q8, 1,500 IOPS, 5.9 MiB/s, 10.7 ms"]
     state = only(watch)
     assert (state["standing"], state["measurement"], state["reduced"]) == ("running", "pts-iops", True)
     assert 80 <= state["left_s"] <= 100  # a tenth took ten seconds

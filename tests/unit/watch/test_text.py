@@ -90,28 +90,6 @@ def test_time_left_is_at_most_if_a_stop_rule_may_end_earlier(progress: Any, word
     assert doing_words({**drive, "progress": progress}) == f"pts-iops, measure: round 1, {words}"
 
 
-def test_drives_with_all_recordings_are_measured_without_a_status(tmp_path: Path) -> None:
-    drives = [MadeDrive(tmp_path, name).begin() for name in ("op7", "op28")]
-    for drive in drives:
-        drive.complete()
-    (tmp_path / "status/op7.json").unlink()
-    (tmp_path / "status/op28.json").write_text('{"recording": "op28/pts')
-    watch = StudyWatch(facts(tmp_path, *drives))
-    watch.poll()
-    assert [line.strip() for line in shown(watch, 100).splitlines()] == [
-        "A made study: finished, 2 of 2 measurements done",
-        "op7",
-        "measured",
-        "op28",
-        "measured",
-    ]
-    assert list(changes([watch.state()], {}, 0.0)) == [
-        "op7: measured",
-        "op28: measured",
-        "A made study: finished, 2 of 2 measurements done",
-    ]
-
-
 def test_the_next_measurement_repeats_no_label_and_keeps_the_sparkline(tmp_path: Path) -> None:
     first, second = (MadeDrive(tmp_path, "op7", clock="virtual", measurement=name) for name in ("first", "second"))
     watch = StudyWatch(facts(tmp_path, first, second))

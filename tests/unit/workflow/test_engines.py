@@ -24,12 +24,7 @@ def _host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "fio_version", lambda: "3.33")
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        {"replay": REPLAY},
-    ],
-)
+@pytest.mark.parametrize("step", [{"replay": REPLAY}])
 def test_steps_that_need_the_native_engine_are_refused_without_it(step: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="m needs drivelab's native replay engine, but io_uring is not permitted"):
         check.check_engines([plan("wall", {"idle": {}}, step)])

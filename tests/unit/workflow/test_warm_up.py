@@ -11,7 +11,7 @@ from imports import modules_after
 from drivelab.workflow import warm_up
 
 ROOT = Path(__file__).resolve().parents[3]
-SCRIPTS = ("tables", "steady_state", "findings", "figures")
+SCRIPTS = ("tables", "figures")
 """Scripts that run once or more for each recording."""
 
 

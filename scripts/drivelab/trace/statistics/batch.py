@@ -92,9 +92,6 @@ class Batch:
         )
 
 
-MARKS = ("lossy", "incomplete", "issue times", "derived", "imported", "virtual")
-
-
 @dataclass
 class Times:
     """When the requests of a trace were queued and completed."""
@@ -137,7 +134,7 @@ def resolution_ns(provenance: Mapping[str, Any]) -> int:
 
 
 def notes(provenance: Mapping[str, Any]) -> dict[str, str]:
-    """Return a trace's marks (of MARKS), each with a short explanation."""
+    """Return a trace's marks, each with a short explanation."""
     marks: dict[str, str] = {}
     if lost(provenance):
         marks["lossy"] = f"{lost(provenance):,} events were lost ({_counts(provenance['lost'])})"

@@ -117,7 +117,7 @@ def test_marks_are_explained() -> None:
             "virtual": True,
         }
     )
-    assert tuple(notes) == batch.MARKS
+    assert tuple(notes) == ("lossy", "incomplete", "issue times", "derived", "imported", "virtual")
     assert notes["lossy"] == "2,001 events were lost (overrun 2,000, dropped 1)"
     assert notes["incomplete"] == "3 malformed lines of the source were skipped; unmatched events: C 1"
     assert notes["derived"] == "derived by: cut, drop-idle"
