@@ -108,7 +108,7 @@ def test_a_restored_study_computes_its_tables_again(copy: Project, fresh: Projec
     restored.folder = fresh.folder / "restored/mini"
     before, evidence = restored.recordings(), restored.evidence()
     due = to_do(fresh, restored)
-    assert {"tables", "summary", "report"} <= due.keys()
+    assert {"tables", "analysis", "report"} <= due.keys()
     assert not {"purge", "precondition", "measure", "replay"} & due.keys()
     assert f"Report: {restored.folder}/results/report/index.html" in ran(fresh, "run", STUDY)
     assert (restored.folder / "results/tables/summary.parquet").read_bytes() == measured

@@ -7,7 +7,7 @@ import pytest
 from drivelab.cli.main import main, parser
 from drivelab.cli.parser import GROUPS
 
-STAGES = {"purge", "precondition", "measure", "measure-together", "capture-trace", "part"}
+STAGES = {"purge", "precondition", "measure", "measure-together", "capture-trace"}
 
 
 def test_every_command_is_in_one_group_or_a_hidden_stage() -> None:
