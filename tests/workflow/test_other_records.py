@@ -43,20 +43,12 @@ def run(project: Project, program: str, options: str, profile: str) -> str:
     return output
 
 
-@pytest.mark.parametrize(
-    ("options", "profile"),
-    [
-        ("--persistence-backend db", ""),
-        ("--persistence-backend=db --dry-run", ""),
-        ("--profile mine", ""),
-        ("", "mine"),
-    ],
-)
+@pytest.mark.parametrize(("options", "profile"), [("--persistence-backend=db --dry-run", ""), ("", "mine")])
 def test_an_option_of_snakemake_is_refused(project: Project, options: str, profile: str) -> None:
     run(project, "snakemake", options, profile)
 
 
-@pytest.mark.parametrize(("options", "profile"), [("--profile mine", ""), ("", "mine"), ("", "")])
+@pytest.mark.parametrize(("options", "profile"), [("--profile mine", ""), ("", "")])
 def test_a_profile_of_drivelab_run_is_refused(project: Project, options: str, profile: str) -> None:
     if not options and not profile:
         with (project.folder / "profiles/default/config.yaml").open("a") as file:

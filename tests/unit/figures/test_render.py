@@ -340,8 +340,9 @@ def test_a_figure_is_as_it_should_be(made: ModuleType, case: str) -> None:
     is_loud_if_not_steady(name, case, figure, tables)
     if first:
         assert set(_texts(figure, "badge")) == set(BADGES.values())
-        assert svg == style.svg(render(name, tables, subject, **(options[0] if options else {}))), "reproducible"
         readers_can_show(svg)
+    if first and name in PLAIN:
+        assert svg == style.svg(render(name, tables, subject, **(options[0] if options else {}))), "reproducible"
 
 
 def stays_on_its_page(figure: Figure) -> None:
