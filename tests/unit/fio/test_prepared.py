@@ -91,7 +91,8 @@ def test_a_released_fio_leaves_the_evidence_of_a_usual_one(target: Path, job: st
     result = read_result(folder, CELL)
     assert result.write.ios > 0
     assert timing.ended_s - timing.started_s >= result.runtime_s
-    assert (folder / "stderr").read_text() == ""
+    # fio says so if any loop device of this machine leaves while it looks for the disk of its file.
+    assert (folder / "stderr").read_text().replace("stat: No such file or directory\n", "") == ""
     usual = folder.parent / "usual"
     usual.mkdir()
     run_fio(None, job, usual, runtime_s=CELL.runtime_s)
