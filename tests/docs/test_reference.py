@@ -70,3 +70,9 @@ def test_no_table_has_the_name_of_its_constant() -> None:
     constants = {name for module in modules for name in vars(module) if name.isupper()}
     assert constants
     assert constants & set(re.findall(r"\w+", pages()["tables.md"])) == set()
+
+
+def test_a_meaning_loses_its_bounds_whole() -> None:
+    """The value shows them. A search for whole numbers would take `, 50 to 99` and leave `.9999`."""
+    line = "* `percentile` (number 50..99.9999; required): percentile, such as 99.99"
+    assert line in pages()["protocol.md"].splitlines()

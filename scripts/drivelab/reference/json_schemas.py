@@ -5,13 +5,13 @@ A meaning that another section gives is not repeated: the section links to the o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from drivelab.plan.schema import load_schema
 from drivelab.reference.markdown import bullet, code, link
+from drivelab.report.numbers import capital
 
 _KINDS = {
     "string": "text", "integer": "whole number", "boolean": "yes or no", "object": "a mapping", "array": "a list"
@@ -38,10 +38,7 @@ class _Key:
 
     @property
     def line(self) -> str:
-        bounds = re.search(r"(\d+)\.\.(\d+)", self.value)
         meaning = self.meaning.removeprefix("true: ") if self.value == "`true`" else self.meaning
-        if bounds:
-            meaning = meaning.replace(f", {bounds[1]} to {bounds[2]}", "")
         return bullet([self.name], meaning, ["" if self.value == "text" else self.value, self.default])
 
 
@@ -58,11 +55,7 @@ def sections(name: str) -> str:
             continue
         done.add(heading)
         about = "" if node.get("description") in reader.meanings else node.get("description", "")
-        parts += [
-            f"## {heading}",
-            *([f"{about[:1].upper()}{about[1:]}."] if about else []),
-            reader.lines(node, heading),
-        ]
+        parts += [f"## {heading}", *([f"{capital(about)}."] if about else []), reader.lines(node, heading)]
         waiting[:0] = list(reader.inner(node, heading))
     return "\n\n".join(parts)
 
@@ -115,8 +108,15 @@ class _Reader:
         whole = self.resolved(node)
         for part in (whole, whole.get("else", {}), whole.get("then", {})):
             if about := self.resolved(part).get("description"):
-                return str(about)
+                return self.without_bounds(str(about), whole)
         return ""
+
+    def without_bounds(self, about: str, whole: Node) -> str:
+        """Return a meaning without the bounds that the key's value shows."""
+        for part in map(self.resolved, (whole, *whole.get("anyOf", ()))):
+            if "minimum" in part and "maximum" in part:
+                about = about.replace(f", {part['minimum']} to {part['maximum']}", "")
+        return about
 
     def linked(self, key: str, value: Node, above: str) -> str:
         """Return the permitted values, with links to the sections of objects."""
@@ -130,10 +130,8 @@ class _Reader:
         whole = self.resolved(node)
         if "enum" in whole or "const" in whole:
             return ", ".join(code(_word(value)) for value in whole.get("enum", [whole.get("const")]))
-        if "if" in whole and "then" in whole:
-            listed = self.resolved(whole["then"])
-            if listed.get("type") == "array":
-                return self.value(whole["else"]) + _LISTS
+        if "if" in whole and self.resolved(whole.get("then", {})).get("type") == "array":
+            return self.value(whole["else"]) + _LISTS
         kind = whole.get("type", "")
         if kind == "array":
             inner = self.value(whole.get("items", {}))

@@ -15,6 +15,7 @@ from drivelab.cli.introspection import arguments_of, help_of, metavar_of, subcom
 from drivelab.cli.main import parser
 from drivelab.reference import json_schemas
 from drivelab.reference.markdown import bullet, code, comments, docstrings, link
+from drivelab.report.numbers import capital
 from drivelab.tables import columns, replay_schemas, result_schemas, schemas
 
 
@@ -34,7 +35,7 @@ def _section(
 ) -> str:
     description = (parser.description or "").strip()
     is_list = "\n" in description
-    parts = [description if description and not is_list else f"{about[:1].upper()}{about[1:]}."]
+    parts = [description if description and not is_list else f"{capital(about)}."]
     if is_list:
         parts.append(f"```text\n{parser.usage}\n{description.partition(chr(10))[2]}\n```")
     own = [(_argument(action), "required" * (bool(action.option_strings) and action.required)) for action in arguments]
