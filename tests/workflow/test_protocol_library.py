@@ -13,17 +13,16 @@ import pytest
 import yaml
 from golden_study import entry
 
+from drivelab.analysis.values.recording_tables import recording_tables
 from drivelab.analysis.values.summary import summary_table
 from drivelab.campaign.estimate import Estimate
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign, Planned
-from drivelab.collect.collect import collect
 from drivelab.figures.base import sheets
 from drivelab.recording.writer import read_journal
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.tables import io
-from drivelab.tables.windows import windows_table
 from drivelab.virtual.kept_state import KEPT_DRIVES
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual_clock.cells import VirtualClockDrive
@@ -81,15 +80,8 @@ def measured(planned: Planned) -> tuple[int, float]:
 
 
 def tables_of(planned: Planned) -> dict[str, pd.DataFrame]:
-    """Return the tables of a recording, written and read like the rules `tables` and `steady_state`."""
-    tables = collect(planned.plan.recording_path, bool(planned.altered))
-    steps = planned.plan.subject["measure"]
-    criteria = {
-        number: step["loop"]["until"]
-        for number, step in enumerate(steps)
-        if "loop" in step and "track" in step["loop"]["until"]
-    }
-    tables["steady_state"] = windows_table(tables["cells"], criteria)
+    """Return the tables of a recording, written and read."""
+    tables = recording_tables(planned.plan.recording_path, reduced=bool(planned.altered))
     tables["drives"] = pd.DataFrame([{"drive": planned.plan.drive, "capacity_bytes": 64 * 2**20}])
     folder = Path("tables") / planned.plan.recording
     for name in tables.keys() - {"drives"}:

@@ -42,7 +42,7 @@ def exclusions_table(
     """Make table `exclusions` of a study.
 
     `cells` is table `cells`, unsound rows included.
-    `recordings` has a row for each recording in the study's order, from `drivelab.explore.row_selection`: recording,
+    `recordings` has a row for each recording in the study's order, from `drivelab.analysis.recording_facts`: recording,
     drive, measurement, finished (ISO 8601), the VERSIONS, `digests` of its evidence, `cells` (the count in its
     manifest, null without one) and `journalled` (the count in its journal). `strangers` are rows of the table for
     folders that do not belong to the study. `replays`, `application_runs` and `load_rates` are the tables of these

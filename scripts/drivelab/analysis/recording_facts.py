@@ -24,7 +24,7 @@ _OF_HOST = ("fio", "kernel")
 
 
 def recording_facts(recordings: Sequence[Path]) -> pd.DataFrame:
-    """Return a row with COLUMNS for each recording, for `exclusions_table`."""
+    """Return a row with FACT_COLUMNS for each recording, for `exclusions_table`."""
     return pd.DataFrame(map(_facts, recordings), columns=list(FACT_COLUMNS))
 
 

@@ -172,7 +172,7 @@ class Layout(FigureLayout):
         }
 
     def report_facts(self) -> dict[str, Any]:
-        """Return the facts of the study that the report and the analysis need besides tables and recordings."""
+        """Return the facts of the study that the report needs besides tables and recordings."""
         study, plans = self.campaign.study, self.campaign.plans
         protocols = {planned.protocol.name: planned.protocol for planned in plans}
         return {

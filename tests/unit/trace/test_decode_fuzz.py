@@ -128,7 +128,7 @@ def impossible(data: bytes, dice: random.Random) -> bytes:
 @settings(max_examples=350, deadline=None)
 @given(captures())
 def test_damaged_captures_and_impossible_numbers(capture: tuple[list[bytes], random.Random]) -> None:
-    """Of each simulated capture, one file is damaged, then each has impossible numbers."""
+    """First one file of a simulated capture is damaged, then each file has impossible numbers."""
     files, dice = capture
     victim = dice.randrange(len(files))
     attempt(*files[:victim], mutated(files[victim], dice), *files[victim + 1 :])

@@ -82,7 +82,7 @@ def main() -> None:
                 os.kill(pid, signal.SIGKILL)
         time.sleep(PAUSE_S)
     parent, start = sys.argv[1].split(".")
-    while alive(int(parent), start):  # a process closes its files before it ends; its journals count from then on
+    while alive(int(parent), start):  # it closes its files, which ends the input here, before it ends
         time.sleep(PAUSE_S)
     recover()
 

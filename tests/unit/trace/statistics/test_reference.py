@@ -34,7 +34,7 @@ def close(value: float, expected: float) -> bool:
 def test_statistics_agree_with_a_simple_reference(
     model: ModuleType, dice: random.Random, batch_rows: int, blocks: int
 ) -> None:
-    """Of each trace, all statistics: counting takes longer than checking."""
+    """All statistics of a trace are checked together, because counting takes longer than checking."""
     rows = model.traces(dice, blocks)
     whole, tables = model.counted(rows), model.counted(rows, batch_rows)
     for name, frame in whole.items():
