@@ -119,8 +119,6 @@ static int64_t watched_until(const struct issuer *issuer)
 static void adapt_margin(struct issuer *issuer, int64_t late_ns)
 {
     int64_t least = (int64_t)issuer->engine->results->header->spin_ns;
-    if (issuer->engine->options->has_spin)
-        return;
     issuer->margin_ns += late_ns > issuer->margin_ns ? 99 * STEP_NS : -STEP_NS;
     if (issuer->margin_ns < least)
         issuer->margin_ns = least;

@@ -95,10 +95,9 @@ static bool open_own(struct issuer *issuer)
 
 static void measure_host(struct engine *engine)
 {
-    const struct options *options = engine->options;
     struct results_header *header = engine->results->header;
-    struct wakeups wakeups = measure_wakeups(options->polled ? NULL : &engine->issuers[0].ring);
-    header->spin_ns = options->has_spin ? options->spin_us * 1000 : spin_margin_ns(&wakeups);
+    struct wakeups wakeups = measure_wakeups(engine->options->polled ? NULL : &engine->issuers[0].ring);
+    header->spin_ns = spin_margin_ns(&wakeups);
     header->wakeup_p50_ns = wakeups.p50_ns;
     header->wakeup_p95_ns = wakeups.p95_ns;
     header->wakeup_p99_ns = wakeups.p99_ns;

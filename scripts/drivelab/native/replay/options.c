@@ -9,7 +9,7 @@
 #define MOST_CPUS 1024
 
 enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, NVME, DEPTH, WATCHDOG, GO_ON, RUNTIME, THREADS, CPUS,
-       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, POSSIBLE };
+       POLLED, KERNEL_THREAD, REALTIME, SEED, POSSIBLE };
 
 static const struct option known[] = {
     {"schedule", required_argument, NULL, SCHEDULE}, {"results", required_argument, NULL, RESULTS},
@@ -19,8 +19,8 @@ static const struct option known[] = {
     {"threads", required_argument, NULL, THREADS},   {"cpus", required_argument, NULL, CPUS},
     {"polled", no_argument, NULL, POLLED},           {"nvme", required_argument, NULL, NVME},
     {"realtime", required_argument, NULL, REALTIME}, {"kernel-thread", no_argument, NULL, KERNEL_THREAD},
-    {"spin-us", required_argument, NULL, SPIN},      {"seed", required_argument, NULL, SEED},
-    {"possible", no_argument, NULL, POSSIBLE},       {NULL, 0, NULL, 0},
+    {"seed", required_argument, NULL, SEED},         {"possible", no_argument, NULL, POSSIBLE},
+    {NULL, 0, NULL, 0},
 };
 
 static bool whole(uint64_t *value, uint64_t least, uint64_t most, const char *name, struct refusal *refusal)
@@ -89,7 +89,6 @@ static bool take(struct options *options, int option, const char *name, struct r
         options->priority = (int)number;
         return true;
     case SEED: options->has_seed = true; return whole(&options->seed, 0, UINT64_MAX, name, refusal);
-    case SPIN: options->has_spin = true; return whole(&options->spin_us, 0, 1000000, name, refusal);
     case POSSIBLE: options->possible = true; return true;
     default: return refuse(refusal, BAD_COMMAND, "an option is unknown or has no value");
     }
