@@ -1,6 +1,5 @@
 /* Match events to requests: which dispatches and completions belong to which queued request. */
-#ifndef DRIVELAB_MATCH_H
-#define DRIVELAB_MATCH_H
+#pragma once
 
 #include "multimap.h"
 #include "records.h"
@@ -52,5 +51,3 @@ const uint64_t *matcher_mismatches(const struct matcher *);
 uint64_t matcher_device_flushes(const struct matcher *);
 uint64_t matcher_rows(const struct matcher *);
 const struct correction *matcher_corrections(const struct matcher *, uint64_t *count);
-
-#endif

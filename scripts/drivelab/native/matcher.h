@@ -1,6 +1,5 @@
 /* Shared by the parts of the matcher: rows.c (rows), segments.c (queued segments), flushes.c (flushes). */
-#ifndef DRIVELAB_MATCHER_H
-#define DRIVELAB_MATCHER_H
+#pragma once
 
 #include "match.h"
 
@@ -102,5 +101,3 @@ bool remember_end(struct matcher *, uint32_t row, uint64_t key, uint64_t action)
 void forget_end(struct matcher *, uint32_t end);
 void requeue_flush(struct matcher *);
 void complete_empty(struct matcher *, const struct event *, int64_t time);
-
-#endif

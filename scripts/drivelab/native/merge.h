@@ -1,6 +1,5 @@
 /* Read the events of all CPUs of a capture in order of time, from one file per CPU, in bounded memory. */
-#ifndef DRIVELAB_MERGE_H
-#define DRIVELAB_MERGE_H
+#pragma once
 
 #include "records.h"
 
@@ -23,5 +22,3 @@ bool merge_next(struct merge *, struct event *);
 /* Return what went wrong, in which file, at which byte, with which magic number or errno. */
 enum merge_error merge_error(const struct merge *, unsigned *file, uint64_t *byte, uint32_t *detail);
 struct file_facts merge_facts(const struct merge *, unsigned file);
-
-#endif

@@ -1,6 +1,5 @@
 /* A hash table of queues: entries of one key in order. Entries are in a pool and have an index; 0 means none. */
-#ifndef DRIVELAB_MULTIMAP_H
-#define DRIVELAB_MULTIMAP_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -63,5 +62,3 @@ static inline uint32_t multimap_next(const struct multimap *map, uint32_t index)
 {
     return ((struct entry *)multimap_at(map, index))->next;
 }
-
-#endif

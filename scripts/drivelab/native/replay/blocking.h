@@ -1,8 +1,7 @@
 /* Discards and write-zeroes, and flushes of a polled replay. Before Linux 6.12, io_uring does not support them for
    block devices, and their system calls block. So a few threads execute them; they are started only for schedules
    with such requests. */
-#ifndef DRIVELAB_REPLAY_BLOCKING_H
-#define DRIVELAB_REPLAY_BLOCKING_H
+#pragma once
 
 #include <pthread.h>
 
@@ -32,5 +31,3 @@ struct blocking *blocking_start(const struct target *, struct refusal *);
 void blocking_submit(struct blocking *, const struct job *);
 /* Take ended jobs, at most `most`; return their number. */
 uint32_t blocking_reap(struct blocking *, struct job *jobs, uint32_t most);
-
-#endif

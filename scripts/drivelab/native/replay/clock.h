@@ -1,6 +1,5 @@
 /* Time, and how late this host wakes a sleeping thread. */
-#ifndef DRIVELAB_REPLAY_CLOCK_H
-#define DRIVELAB_REPLAY_CLOCK_H
+#pragma once
 
 #include <liburing.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ struct wakeups measure_wakeups(struct io_uring *ring);
 
 /* Return how long the engine spins, instead of sleeping, before a request is due. */
 uint64_t spin_margin_ns(const struct wakeups *);
-
-#endif

@@ -3,8 +3,7 @@
    A thread takes the next requests of the file only when it can issue them (or will be the one to wait for the next
    deadline), so all threads have work as long as there is any, and requests begin in the order of the file. Each
    request that waits for another becomes the task of the thread that completes the other. */
-#ifndef DRIVELAB_REPLAY_ENGINE_H
-#define DRIVELAB_REPLAY_ENGINE_H
+#pragma once
 
 #include <liburing.h>
 #include <signal.h>
@@ -158,5 +157,3 @@ void reap_listen(struct issuer *);
 bool issuer_watches(const struct issuer *);
 /* Run a thread's part of the replay until its end. */
 void issuer_run(struct issuer *);
-
-#endif

@@ -1,6 +1,5 @@
 /* Completely mapped files, of which only the part in use is resident. */
-#ifndef DRIVELAB_REPLAY_MAPPED_H
-#define DRIVELAB_REPLAY_MAPPED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdbool.h>
@@ -21,5 +20,3 @@ void mapped_close(struct mapped *);
 void mapped_populate(const struct mapped *, size_t from, size_t to, bool writable);
 /* Drop the pages completely within [from, to) from memory; the file keeps their content. */
 void mapped_drop(const struct mapped *, size_t from, size_t to);
-
-#endif

@@ -1,7 +1,6 @@
 /* NVMe passthrough: requests as NVMe commands to the character device of the target's namespace (/dev/ngXnY), past the
    block layer. */
-#ifndef DRIVELAB_REPLAY_NVME_H
-#define DRIVELAB_REPLAY_NVME_H
+#pragma once
 
 #include <liburing.h>
 
@@ -24,5 +23,3 @@ static inline int32_t nvme_result(int32_t result, uint32_t bytes)
 {
     return result < 0 ? result : result ? -EIO : (int32_t)bytes;
 }
-
-#endif

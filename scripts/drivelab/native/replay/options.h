@@ -1,6 +1,5 @@
 /* The command line. */
-#ifndef DRIVELAB_REPLAY_OPTIONS_H
-#define DRIVELAB_REPLAY_OPTIONS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ struct options {
 };
 
 bool options_read(struct options *, int argc, char **argv, struct refusal *);
-
-#endif

@@ -1,7 +1,6 @@
 /* A thread that loads the next pages of schedule and results and drops old pages. So no page fault delays a request,
    and memory use stays small for any trace length. */
-#ifndef DRIVELAB_REPLAY_PAGER_H
-#define DRIVELAB_REPLAY_PAGER_H
+#pragma once
 
 #include "results.h"
 #include "schedule.h"
@@ -19,5 +18,3 @@ static inline void pager_set_position(struct pager *pager, uint64_t position)
 
 /* Load the first pages and start the thread, which ends with the program. */
 bool pager_start(struct pager *, struct refusal *);
-
-#endif

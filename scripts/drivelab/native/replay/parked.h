@@ -1,6 +1,5 @@
 /* Requests that depend on another request: keyed by that request until it completes, then ordered by due time. */
-#ifndef DRIVELAB_REPLAY_PARKED_H
-#define DRIVELAB_REPLAY_PARKED_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ bool waiting_release(struct waiting *, uint32_t awaited, uint32_t *index);
 bool due_add(struct due_heap *, uint32_t index, uint64_t due_ns);
 static inline const struct due *due_first(const struct due_heap *due) { return due->count ? &due->heap[0] : NULL; }
 void due_take_first(struct due_heap *);
-
-#endif

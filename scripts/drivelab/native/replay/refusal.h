@@ -1,6 +1,5 @@
 /* Why the engine does not start: one sentence, and the exit status for its kind. */
-#ifndef DRIVELAB_REPLAY_REFUSAL_H
-#define DRIVELAB_REPLAY_REFUSAL_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,5 +31,3 @@ __attribute__((format(printf, 3, 4))) static inline bool refuse(struct refusal *
     va_end(arguments);
     return false;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The results file: mapped, created by the caller of the engine, always up to date. */
-#ifndef DRIVELAB_REPLAY_RESULTS_H
-#define DRIVELAB_REPLAY_RESULTS_H
+#pragma once
 
 #include "mapped.h"
 #include "records.h"
@@ -27,5 +26,3 @@ static inline void results_raise(uint64_t *number, uint64_t value)
     while (now < value && !__atomic_compare_exchange_n(number, &now, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
         ;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* The schedule: mapped, and used only after every record is validated. */
-#ifndef DRIVELAB_REPLAY_SCHEDULE_H
-#define DRIVELAB_REPLAY_SCHEDULE_H
+#pragma once
 
 #include "mapped.h"
 #include "records.h"
@@ -21,5 +20,3 @@ struct schedule {
 /* Map and validate the whole schedule; false with a refusal, and nothing left open, on failure. */
 bool schedule_open(struct schedule *, const char *path, struct refusal *);
 void schedule_close(struct schedule *);
-
-#endif

@@ -1,6 +1,5 @@
 /* The approved target: a block device or a file. */
-#ifndef DRIVELAB_REPLAY_TARGET_H
-#define DRIVELAB_REPLAY_TARGET_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ struct target {
    Writes nothing.
    `identity` is "block MAJOR:MINOR DISKSEQ" (DISKSEQ "-" on a kernel before 5.15) or "file DEVICE:INODE". */
 bool target_open(struct target *, const char *path, const char *identity, const struct schedule *, struct refusal *);
-
-#endif
