@@ -35,7 +35,6 @@ struct engine {
     struct issuer *issuers; /* as many as options->threads */
     struct pager pager;
     struct waiting waiting;
-    uint64_t seed;
     int64_t start_ns; /* of the monotonic clock */
     sigset_t signals; /* that the main thread blocks when it issues requests */
     bool refused;     /* a thread could not begin */

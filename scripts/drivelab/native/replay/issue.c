@@ -69,7 +69,7 @@ static void tell_shortage(struct issuer *issuer, bool is_short)
    one could hold all, and the others would have to ask again and again. */
 static uint32_t room_of(const struct issuer *issuer, uint32_t limit, uint32_t used)
 {
-    uint32_t threads = issuer->engine->options->threads, share = (limit + threads - 1) / threads;
+    uint32_t threads = (uint32_t)issuer->engine->options->threads, share = (limit + threads - 1) / threads;
     uint32_t own = share > issuer->in_flight ? share - issuer->in_flight : 0, all = limit > used ? limit - used : 0;
     return own < all ? own : all;
 }

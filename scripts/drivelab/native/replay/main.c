@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "engine.h"
@@ -34,21 +33,18 @@ static bool take_cpu(const struct options *options, unsigned number, struct refu
         if (sched_setaffinity(0, sizeof set, &set))
             return refuse(refusal, BAD_HOST, "the replay cannot run on CPU %d (%s)", cpu, strerror(errno));
     }
-    struct sched_param parameter = {.sched_priority = options->priority};
+    struct sched_param parameter = {.sched_priority = (int)options->priority};
     /* SCHED_RESET_ON_FORK: children of this thread, also the kernel's io-wq workers, do not inherit the priority. */
     if (options->priority && sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameter))
         return refuse(refusal, BAD_HOST, "the real-time priority %d is not granted (%s); run as root (in a "
                       "container: with CAP_SYS_NICE), or without real-time priority",
-                      options->priority, strerror(errno));
+                      parameter.sched_priority, strerror(errno));
     return true;
 }
 
 static bool open_shared(struct engine *engine, struct refusal *refusal)
 {
     const struct options *options = engine->options;
-    engine->seed = options->seed;
-    if (!options->has_seed && getrandom(&engine->seed, sizeof engine->seed, 0) != sizeof engine->seed)
-        return refuse(refusal, BAD_HOST, "cannot get random numbers from the kernel (%s)", strerror(errno));
     pthread_mutex_init(&engine->waiting.lock, NULL);
     engine->state = RUNNING;
     if (!schedule_open(engine->schedule, options->schedule, refusal) ||
@@ -60,7 +56,7 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
     engine->pager = (struct pager){engine->schedule, engine->results, 0};
     engine->issuers = aligned_alloc(_Alignof(struct issuer), options->threads * sizeof *engine->issuers);
     if (!engine->issuers)
-        return refuse(refusal, BAD_HOST, "not enough memory for %u threads", options->threads);
+        return refuse(refusal, BAD_HOST, "not enough memory for %u threads", (unsigned)options->threads);
     memset(engine->issuers, 0, options->threads * sizeof *engine->issuers);
     for (unsigned i = 0; i < options->threads; i++) {
         engine->issuers[i].engine = engine;
@@ -82,7 +78,7 @@ static bool open_own(struct issuer *issuer)
         pthread_sigmask(SIG_SETMASK, &engine->signals, NULL);
     if (refusal->status || !take_cpu(engine->options, issuer->number, refusal) ||
         !ring_open(&issuer->ring, (unsigned)engine->options->depth, engine->options, refusal) ||
-        !buffers_make(&issuer->buffers, engine->schedule, engine->seed, refusal) ||
+        !buffers_make(&issuer->buffers, engine->schedule, engine->options->seed, refusal) ||
         !ring_register(&issuer->ring, engine->target, &issuer->buffers, refusal))
         return false;
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)
@@ -115,7 +111,7 @@ static void start(struct engine *engine)
         issuer->watch_ns = watches ? issuer->margin_ns : 0;
         header->plain_buffers |= !issuer->buffers.registered;
     }
-    header->threads = options->threads;
+    header->threads = (uint32_t)options->threads;
     header->polled = options->polled;
     header->kernel_thread = options->kernel_thread;
     header->nvme = options->nvme != NULL;
@@ -167,7 +163,7 @@ static void *issue(void *argument)
 
 static bool run_threads(struct engine *engine, struct refusal *refusal)
 {
-    unsigned threads = engine->options->threads;
+    unsigned threads = (unsigned)engine->options->threads;
     pthread_barrier_init(&all_open, NULL, threads);
     pthread_barrier_init(&all_start, NULL, threads);
     for (unsigned i = 1; i < threads; i++) {
