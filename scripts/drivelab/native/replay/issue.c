@@ -8,13 +8,6 @@
 /* Delay before looking again for what another thread frees. */
 #define LOOK_AGAIN_NS 20000
 
-static void out_of_memory(void)
-{
-    static const char message[] = "drivelab-replay: out of memory\n";
-    fputs(message, stderr);
-    abort();
-}
-
 /* Return whether the dependency of a request that has one is incomplete; otherwise raise `due` to the end of the wait
    for it. */
 static bool is_awaited(const struct engine *engine, const struct schedule_record *record, uint64_t *due)
@@ -32,9 +25,12 @@ void issue_park(struct issuer *issuer, uint32_t index)
     struct engine *engine = issuer->engine;
     const struct schedule_record *record = &engine->schedule->records[index];
     uint64_t due = record->deadline_ns;
-    if (!(is_awaited(engine, record, &due) ? waiting_add(&engine->waiting, index, record->after - 1)
-                                           : due_add(&issuer->due, index, due)))
-        out_of_memory();
+    if (is_awaited(engine, record, &due)) {
+        waiting_add(&engine->waiting, index, record->after - 1);
+    } else if (!due_add(&issuer->due, index, due)) {
+        fputs("drivelab-replay: out of memory\n", stderr);
+        abort();
+    }
 }
 
 /* Return whether the next request of the file, whose deadline has passed, is not due because it waits for another, or
