@@ -14,7 +14,7 @@ static int by_size(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-struct wakeups measure_wakeups(struct io_uring *ring)
+void measure_wakeups(struct io_uring *ring, struct results_header *header)
 {
     /* During longer sleeps the CPU enters deeper idle states, which take longer to leave. */
     static const int64_t lengths_ns[] = {50000, 100000, 200000, 1000000};
@@ -32,12 +32,10 @@ struct wakeups measure_wakeups(struct io_uring *ring)
         late_ns[i] = late > 0 ? (uint64_t)late : 0;
     }
     qsort(late_ns, SLEEPS, sizeof *late_ns, by_size);
-    return (struct wakeups){late_ns[SLEEPS / 2], late_ns[SLEEPS * 95 / 100], late_ns[SLEEPS * 99 / 100],
-                            late_ns[SLEEPS - 1]};
-}
-
-uint64_t spin_margin_ns(const struct wakeups *wakeups)
-{
-    uint64_t margin = wakeups->p99_ns + RESERVE_NS;
-    return margin < LEAST_MARGIN_NS ? LEAST_MARGIN_NS : margin > MOST_MARGIN_NS ? MOST_MARGIN_NS : margin;
+    header->wakeup_p50_ns = late_ns[SLEEPS / 2];
+    header->wakeup_p95_ns = late_ns[SLEEPS * 95 / 100];
+    header->wakeup_p99_ns = late_ns[SLEEPS * 99 / 100];
+    header->wakeup_max_ns = late_ns[SLEEPS - 1];
+    uint64_t margin = header->wakeup_p99_ns + RESERVE_NS;
+    header->spin_ns = margin < LEAST_MARGIN_NS ? LEAST_MARGIN_NS : margin > MOST_MARGIN_NS ? MOST_MARGIN_NS : margin;
 }

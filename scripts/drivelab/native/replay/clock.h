@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "records.h"
+
 #define SECOND_NS INT64_C(1000000000)
 
 static inline int64_t clock_now_ns(clockid_t clock)
@@ -25,12 +27,6 @@ static inline struct __kernel_timespec timespec_of(int64_t ns)
    completions. */
 #define MOST_MARGIN_NS 500000
 
-struct wakeups {
-    uint64_t p50_ns, p95_ns, p99_ns, max_ns;
-};
-
-/* Sleep a few hundred times in the idle ring, in the same way as the replay; takes about 0.1 s. */
-struct wakeups measure_wakeups(struct io_uring *ring);
-
-/* Return how long the engine spins, instead of sleeping, before a request is due. */
-uint64_t spin_margin_ns(const struct wakeups *);
+/* Sleep a few hundred times in the idle ring (NULL: without it), in the same way as the replay; takes about 0.1 s.
+   Store how late the wake-ups were, and how long the engine shall spin before a request is due. */
+void measure_wakeups(struct io_uring *ring, struct results_header *);

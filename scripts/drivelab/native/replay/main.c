@@ -89,17 +89,6 @@ static bool open_own(struct issuer *issuer)
     return true;
 }
 
-static void measure_host(struct engine *engine)
-{
-    struct results_header *header = engine->results->header;
-    struct wakeups wakeups = measure_wakeups(engine->options->polled ? NULL : &engine->issuers[0].ring);
-    header->spin_ns = spin_margin_ns(&wakeups);
-    header->wakeup_p50_ns = wakeups.p50_ns;
-    header->wakeup_p95_ns = wakeups.p95_ns;
-    header->wakeup_p99_ns = wakeups.p99_ns;
-    header->wakeup_max_ns = wakeups.max_ns;
-}
-
 static void start(struct engine *engine)
 {
     const struct options *options = engine->options;
@@ -149,7 +138,7 @@ static void *issue(void *argument)
     if (__atomic_load_n(&engine->refused, __ATOMIC_RELAXED))
         return NULL;
     if (!issuer->number) {
-        measure_host(engine);
+        measure_wakeups(engine->options->polled ? NULL : &issuer->ring, engine->results->header);
         start(engine);
     }
     pthread_barrier_wait(&all_start);
