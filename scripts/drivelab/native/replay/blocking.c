@@ -14,7 +14,6 @@
 #include "clock.h"
 
 #define THREADS 16
-#define STACK_BYTES ((size_t)128 << 10)
 
 static int32_t execute(const struct target *target, const struct job *job)
 {
@@ -62,25 +61,19 @@ struct blocking *blocking_start(const struct target *target, struct refusal *ref
     struct blocking *blocking = calloc(1, sizeof *blocking);
     if (!blocking || (blocking->event = eventfd(0, EFD_CLOEXEC)) < 0) {
         refuse(refusal, BAD_HOST, "cannot start threads for discards (%s)", strerror(errno));
-        free(blocking);
         return NULL;
     }
     blocking->target = target;
     pthread_mutex_init(&blocking->lock, NULL);
     pthread_cond_init(&blocking->more, NULL);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     for (unsigned i = 0; i < THREADS; i++) {
         pthread_t thread;
-        int error = pthread_create(&thread, &attributes, work, blocking);
-        if (error) { /* running threads keep using `blocking`; the program ends now anyway */
+        int error = pthread_create(&thread, NULL, work, blocking);
+        if (error) {
             refuse(refusal, BAD_HOST, "cannot start threads for discards (%s)", strerror(error));
             return NULL;
         }
     }
-    pthread_attr_destroy(&attributes);
     return blocking;
 }
 

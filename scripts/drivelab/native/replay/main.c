@@ -12,6 +12,7 @@
 
 /* Time before the first request, so that it is not already late. */
 #define HEAD_START_NS 2000000
+#define STACK_BYTES ((size_t)256 << 10) /* of each thread; none needs much */
 
 static void on_signal(int number) { asked_to_stop = number; }
 
@@ -169,6 +170,10 @@ static bool replay(struct engine *engine, struct refusal *refusal)
     sigset_t all; /* threads inherit the blocked set */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &engine->signals);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_setattr_default_np(&attributes);
     if (!open_shared(engine, refusal) || !run_threads(engine, refusal))
         return false;
     issue(&engine->issuers[0]);
