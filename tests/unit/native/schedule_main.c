@@ -6,12 +6,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         struct schedule schedule;
         struct refusal refusal;
-        if (schedule_open(&schedule, argv[i], &refusal)) {
-            puts("accepted");
-            schedule_close(&schedule);
-        } else {
-            puts(refusal.message);
-        }
+        puts(schedule_open(&schedule, argv[i], &refusal) ? "accepted" : refusal.message);
     }
     return 0;
 }

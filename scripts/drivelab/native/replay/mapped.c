@@ -17,31 +17,16 @@ bool mapped_open(struct mapped *mapped, const char *path, const char *kind, bool
 {
     struct stat about;
     int file = open(path, (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
-    if (file < 0 || fstat(file, &about)) {
-        int error = errno;
-        if (file >= 0)
-            close(file);
-        return refuse(refusal, status, "%s: cannot open the replay's %s (%s)", path, kind, strerror(error));
-    }
-    if (!S_ISREG(about.st_mode) || about.st_size < (off_t)least_bytes) {
-        close(file);
+    if (file < 0 || fstat(file, &about))
+        return refuse(refusal, status, "%s: cannot open the replay's %s (%s)", path, kind, strerror(errno));
+    if (!S_ISREG(about.st_mode) || about.st_size < (off_t)least_bytes)
         return refuse(refusal, status, "%s: is not a %s of a replay", path, kind);
-    }
     mapped->bytes = (size_t)about.st_size;
-    void *at = mmap(NULL, mapped->bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
-    int error = errno;
+    mapped->at = mmap(NULL, mapped->bytes, writable ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
+    if (mapped->at == MAP_FAILED)
+        return refuse(refusal, status, "%s: cannot map the replay's %s (%s)", path, kind, strerror(errno));
     close(file);
-    if (at == MAP_FAILED)
-        return refuse(refusal, status, "%s: cannot map the replay's %s (%s)", path, kind, strerror(error));
-    mapped->at = at;
     return true;
-}
-
-void mapped_close(struct mapped *mapped)
-{
-    if (mapped->at)
-        munmap(mapped->at, mapped->bytes);
-    *mapped = (struct mapped){0};
 }
 
 void mapped_populate(const struct mapped *mapped, size_t from, size_t to, bool writable)

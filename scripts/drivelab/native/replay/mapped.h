@@ -11,10 +11,9 @@ struct mapped {
     size_t bytes;
 };
 
-/* Map a regular file of at least `least_bytes`; `kind` is its name in a refusal. */
+/* Map a regular file of at least `least_bytes`, until the end of the program; `kind` is its name in a refusal. */
 bool mapped_open(struct mapped *, const char *path, const char *kind, bool writable, size_t least_bytes,
                  enum status, struct refusal *);
-void mapped_close(struct mapped *);
 
 /* Bring the pages of [from, to) into memory and the page table, so that accesses cause no page faults. */
 void mapped_populate(const struct mapped *, size_t from, size_t to, bool writable);

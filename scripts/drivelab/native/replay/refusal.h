@@ -1,4 +1,5 @@
-/* Why the engine does not start: one sentence, and the exit status for its kind. */
+/* Why the engine does not start: one sentence, and the exit status for its kind. The program ends after a refusal, so
+   nothing that is open is closed before. */
 #pragma once
 
 #include <stdarg.h>

@@ -15,16 +15,13 @@ bool results_open(struct results *results, const char *path, uint64_t count, uin
     uint64_t room = (results->mapped.bytes - RESULTS_HEADER_BYTES) / sizeof(struct result_record);
     if (memcmp(header->magic, RESULTS_MAGIC, sizeof header->magic) || header->header_bytes != RESULTS_HEADER_BYTES ||
         header->record_bytes != sizeof(struct result_record) || header->capacity > room)
-        refuse(refusal, BAD_RESULTS, "%s: is not a results file of a replay", path);
-    else if (header->state != PREPARED)
-        refuse(refusal, BAD_RESULTS, "%s: the results file was already used; create a new one", path);
-    else if (header->schedule_checksum != schedule_checksum)
-        refuse(refusal, BAD_RESULTS, "%s: the results file belongs to another schedule", path);
-    else if (header->capacity < count)
-        refuse(refusal, BAD_RESULTS, "%s: the results file has room for %" PRIu64 " requests, but the replay has %"
-               PRIu64, path, header->capacity, count);
-    else
-        return true;
-    mapped_close(&results->mapped);
-    return false;
+        return refuse(refusal, BAD_RESULTS, "%s: is not a results file of a replay", path);
+    if (header->state != PREPARED)
+        return refuse(refusal, BAD_RESULTS, "%s: the results file was already used; create a new one", path);
+    if (header->schedule_checksum != schedule_checksum)
+        return refuse(refusal, BAD_RESULTS, "%s: the results file belongs to another schedule", path);
+    if (header->capacity < count)
+        return refuse(refusal, BAD_RESULTS, "%s: the results file has room for %" PRIu64 " requests, but the replay "
+                      "has %" PRIu64, path, header->capacity, count);
+    return true;
 }

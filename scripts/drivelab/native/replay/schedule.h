@@ -17,6 +17,5 @@ struct schedule {
     bool changes; /* whether any record changes the target */
 };
 
-/* Map and validate the whole schedule; false with a refusal, and nothing left open, on failure. */
+/* Map and validate the whole schedule; false with a refusal on failure. */
 bool schedule_open(struct schedule *, const char *path, struct refusal *);
-void schedule_close(struct schedule *);
