@@ -10,7 +10,6 @@
    Without real-time priority, threads on all CPUs would also keep off the threads that serve the device, until the
    scheduler's next tick. So they give way once before they spin with requests in flight. */
 #include <errno.h>
-#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 
@@ -42,7 +41,7 @@ static void check_for_end(struct engine *engine, int64_t now)
         engine->results->header->signal = (uint32_t)number;
         engine_stop(engine, INTERRUPTED);
     }
-    if (engine->options->runtime_s > 0 && (double)now >= engine->options->runtime_s * 1e9)
+    if (now >= engine->options->runtime_ns)
         engine_stop(engine, TIME_IS_UP);
 }
 
@@ -59,14 +58,11 @@ static void beat(struct issuer *issuer, int64_t now)
 static int64_t wake_up_at(const struct issuer *issuer, int64_t next)
 {
     const struct options *options = issuer->engine->options;
-    int64_t beat_at = issuer->beat_ns + BEAT_NS, wake = next;
+    int64_t beat_at = issuer->beat_ns + BEAT_NS, end = options->runtime_ns, wake = next;
     if (next != NEVER && !(options->priority && issuer->in_flight))
         wake -= issuer->margin_ns;
-    if (options->runtime_s > 0) {
-        double end = ceil(options->runtime_s * 1e9);
-        if (end < (double)beat_at)
-            beat_at = (int64_t)end;
-    }
+    if (end < wake)
+        wake = end;
     return wake < beat_at ? wake : beat_at;
 }
 
@@ -134,7 +130,7 @@ static bool hangs(const struct issuer *issuer, int64_t now)
         int64_t progress = __atomic_load_n(&engine->issuers[i].progress_ns, __ATOMIC_RELAXED);
         last = progress > last ? progress : last;
     }
-    return issuer->in_flight && (double)(now - last) > engine->options->watchdog_s * 1e9;
+    return issuer->in_flight && now - last > engine->options->watchdog_ns;
 }
 
 static bool all_done(const struct issuer *issuer, bool stopping)

@@ -25,13 +25,13 @@ static bool whole(uint64_t *value, uint64_t least, uint64_t most, const char *na
     return true;
 }
 
-static bool seconds(double *value, const char *name, struct refusal *refusal)
+static bool seconds(int64_t *ns, const char *name, struct refusal *refusal)
 {
     char *end;
     double number = strtod(optarg, &end);
     if (end == optarg || *end || !isfinite(number) || number <= 0 || number > LONGEST_S)
         return refuse(refusal, BAD_COMMAND, "--%s: '%s' is not a number of seconds above 0", name, optarg);
-    *value = number;
+    *ns = (int64_t)ceil(number * 1e9);
     return true;
 }
 
@@ -62,8 +62,8 @@ static bool take(struct options *options, int option, const char *name, struct r
     case IDENTITY: options->identity = optarg; return true;
     case NVME: options->nvme = optarg; return true;
     case DEPTH: return whole(&options->depth, 1, MOST_IN_FLIGHT, name, refusal);
-    case WATCHDOG: return seconds(&options->watchdog_s, name, refusal);
-    case RUNTIME: return seconds(&options->runtime_s, name, refusal);
+    case WATCHDOG: return seconds(&options->watchdog_ns, name, refusal);
+    case RUNTIME: return seconds(&options->runtime_ns, name, refusal);
     case THREADS: return whole(&options->threads, 1, MOST_THREADS, name, refusal);
     case CPUS: return cpus(options, refusal);
     case REALTIME: return whole(&options->priority, 1, 99, name, refusal);
@@ -74,7 +74,7 @@ static bool take(struct options *options, int option, const char *name, struct r
 
 bool options_read(struct options *options, int argc, char **argv, struct refusal *refusal)
 {
-    *options = (struct options){.threads = 1};
+    *options = (struct options){.threads = 1, .runtime_ns = INT64_MAX};
     memset(options->cpus, -1, sizeof options->cpus);
     if (getrandom(&options->seed, sizeof options->seed, 0) != sizeof options->seed)
         return refuse(refusal, BAD_HOST, "cannot get random numbers from the kernel (%s)", strerror(errno));

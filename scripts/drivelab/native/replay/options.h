@@ -13,11 +13,11 @@ struct options {
     const char *nvme; /* NULL: requests go through the block layer */
     const char *target, *identity;
     uint64_t depth, seed, threads;
-    uint64_t priority;            /* 0: no real-time priority */
-    double watchdog_s, runtime_s; /* runtime 0: no limit */
-    int cpus[MOST_THREADS];       /* a CPU for each thread, -1: any */
-    int go_on, possible;          /* possible: only look at this host */
-    int polled, kernel_thread;    /* completions are polled in the driver; a kernel thread submits (SQPOLL) */
+    uint64_t priority;               /* 0: no real-time priority */
+    int64_t watchdog_ns, runtime_ns; /* runtime INT64_MAX: no limit */
+    int cpus[MOST_THREADS];          /* a CPU for each thread, -1: any */
+    int go_on, possible;             /* possible: only look at this host */
+    int polled, kernel_thread;       /* completions are polled in the driver; a kernel thread submits (SQPOLL) */
 };
 
 bool options_read(struct options *, int argc, char **argv, struct refusal *);
