@@ -56,25 +56,18 @@ static void *work(void *argument)
     return NULL;
 }
 
-struct blocking *blocking_start(const struct target *target, struct refusal *refusal)
+bool blocking_start(struct blocking *blocking, const struct target *target, struct refusal *refusal)
 {
-    struct blocking *blocking = calloc(1, sizeof *blocking);
-    if (!blocking || (blocking->event = eventfd(0, EFD_CLOEXEC)) < 0) {
-        refuse(refusal, BAD_HOST, "cannot start threads for discards (%s)", strerror(errno));
-        return NULL;
-    }
     blocking->target = target;
     pthread_mutex_init(&blocking->lock, NULL);
     pthread_cond_init(&blocking->more, NULL);
-    for (unsigned i = 0; i < THREADS; i++) {
+    blocking->event = eventfd(0, EFD_CLOEXEC);
+    int error = blocking->event < 0 ? errno : 0;
+    for (unsigned i = 0; i < THREADS && !error; i++) {
         pthread_t thread;
-        int error = pthread_create(&thread, NULL, work, blocking);
-        if (error) {
-            refuse(refusal, BAD_HOST, "cannot start threads for discards (%s)", strerror(error));
-            return NULL;
-        }
+        error = pthread_create(&thread, NULL, work, blocking);
     }
-    return blocking;
+    return !error || refuse(refusal, BAD_HOST, "cannot start threads for discards (%s)", strerror(error));
 }
 
 void blocking_submit(struct blocking *blocking, const struct job *job)

@@ -17,7 +17,7 @@ struct job {
 };
 
 struct blocking {
-    const struct target *target;
+    const struct target *target; /* NULL before the start */
     int event; /* becomes readable when jobs have ended */
     pthread_mutex_t lock;
     pthread_cond_t more;
@@ -25,8 +25,8 @@ struct blocking {
     struct job queue[MOST_IN_FLIGHT], done[MOST_IN_FLIGHT];
 };
 
-/* Start the threads; NULL with a refusal on failure. */
-struct blocking *blocking_start(const struct target *, struct refusal *);
+/* Start the threads; false with a refusal on failure. */
+bool blocking_start(struct blocking *, const struct target *, struct refusal *);
 /* Submit a job; at most MOST_IN_FLIGHT jobs at a time. */
 void blocking_submit(struct blocking *, const struct job *);
 /* Take ended jobs, at most `most`; return their number. */

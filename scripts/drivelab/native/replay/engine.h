@@ -32,7 +32,7 @@ struct engine {
     struct schedule *schedule;
     struct results *results;
     struct target *target;
-    struct issuer *issuers; /* as many as options->threads */
+    struct issuer *issuers; /* as many as options->threads are in use */
     struct pager pager;
     struct waiting waiting;
     int64_t start_ns; /* of the monotonic clock */
@@ -71,7 +71,7 @@ struct issuer {
 
     struct io_uring ring;
     struct buffers buffers;
-    struct blocking *blocking; /* NULL if the schedule does not need it */
+    struct blocking blocking; /* not started if the schedule does not need it */
     struct due_heap due;
     int64_t margin_ns; /* shortest time to sleep; spin if less is left */
     int64_t watch_ns;  /* no sleep within this time after a submission or completion, if the thread watches; 0 if the
@@ -127,7 +127,7 @@ static inline bool needs_thread(const struct engine *engine, unsigned operation)
    while it has requests in flight. */
 static inline bool polls_jobs(const struct issuer *issuer)
 {
-    return issuer->engine->options->polled && issuer->blocking && issuer->in_flight;
+    return issuer->engine->options->polled && issuer->blocking.target && issuer->in_flight;
 }
 
 static inline const struct schedule_record *engine_record(const struct engine *engine, uint64_t index)

@@ -293,7 +293,7 @@ void issue_submit(struct issuer *issuer)
     __atomic_fetch_add(&header->issued, issuer->prepared, __ATOMIC_RELAXED);
     results_raise(&header->most_in_flight, most);
     for (uint32_t i = 0; i < issuer->job_count; i++)
-        blocking_submit(issuer->blocking, &issuer->jobs[i]);
+        blocking_submit(&issuer->blocking, &issuer->jobs[i]);
     issuer->prepared = issuer->job_count = 0;
     issue_submit_rest(issuer);
     issuer->submitted_ns = (int64_t)now;

@@ -72,16 +72,6 @@ static void spin(struct issuer *issuer, int64_t next)
         relax();
 }
 
-/* Sleep until a completion, a signal, or a time; return whether it was the time. */
-static bool sleep_for(struct issuer *issuer, int64_t ns)
-{
-    struct __kernel_timespec timeout = timespec_of(ns);
-    struct timespec plain = {.tv_sec = ns / SECOND_NS, .tv_nsec = ns % SECOND_NS};
-    struct io_uring_cqe *cqe;
-    return issuer->engine->options->polled ? !nanosleep(&plain, NULL)
-                                           : io_uring_wait_cqe_timeout(&issuer->ring, &cqe, &timeout) == -ETIME;
-}
-
 /* A sleep and a wake-up take as long as an I/O of a fast drive and would count as its latency. So the loop polls for
    completions, without sleeping, for a time after each submission or completion. But where the kernel completes
    requests in a separate thread, as for loop devices, a sleep frees the CPU for that thread. So a trial at the
@@ -177,7 +167,7 @@ void issuer_run(struct issuer *issuer)
         } else if (issuer->in_flight && now < watched && issuer_watches(issuer)) {
             spin(issuer, next < watched ? next : watched);
         } else if (wake > now) {
-            if (sleep_for(issuer, wake - now))
+            if (sleep_for(engine->options->polled ? NULL : &issuer->ring, wake - now))
                 adapt_margin(issuer, elapsed_ns(engine) - wake);
         } else if (next != NEVER) {
             if (issuer->in_flight && !issuer->watch_ns)

@@ -12,7 +12,7 @@
 
 /* Time before the first request, so that it is not already late. */
 #define HEAD_START_NS 2000000
-#define STACK_BYTES ((size_t)256 << 10) /* of each thread; none needs much */
+#define STACK_BYTES ((size_t)1 << 20) /* of each thread; none needs much, but sanitizers take some */
 
 static void on_signal(int number) { asked_to_stop = number; }
 
@@ -47,7 +47,6 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
 {
     const struct options *options = engine->options;
     pthread_mutex_init(&engine->waiting.lock, NULL);
-    engine->state = RUNNING;
     if (!schedule_open(engine->schedule, options->schedule, refusal) ||
         !results_open(engine->results, options->results, engine->schedule->header.count,
                       engine->schedule->header.checksum, refusal) ||
@@ -55,10 +54,6 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
         (options->nvme && !nvme_open(engine->target, options->nvme, engine->schedule, refusal)))
         return false;
     engine->pager = (struct pager){engine->schedule, engine->results, 0};
-    engine->issuers = aligned_alloc(_Alignof(struct issuer), options->threads * sizeof *engine->issuers);
-    if (!engine->issuers)
-        return refuse(refusal, BAD_HOST, "not enough memory for %u threads", (unsigned)options->threads);
-    memset(engine->issuers, 0, options->threads * sizeof *engine->issuers);
     for (unsigned i = 0; i < options->threads; i++) {
         engine->issuers[i].engine = engine;
         engine->issuers[i].number = i;
@@ -72,9 +67,9 @@ static bool open_own(struct issuer *issuer)
     struct engine *engine = issuer->engine;
     const uint64_t *operations = engine->schedule->operations;
     struct refusal *refusal = &issuer->refusal;
-    for (unsigned operation = 0; operation < OPERATIONS && !issuer->blocking && !refusal->status; operation++)
+    for (unsigned operation = 0; operation < OPERATIONS && !issuer->blocking.target; operation++)
         if (operations[operation] && needs_thread(engine, operation))
-            issuer->blocking = blocking_start(engine->target, refusal);
+            blocking_start(&issuer->blocking, engine->target, refusal);
     if (!issuer->number) /* no thread that was started before gets signals and wakes up for them */
         pthread_sigmask(SIG_SETMASK, &engine->signals, NULL);
     if (refusal->status || !take_cpu(engine->options, issuer->number, refusal) ||
@@ -85,7 +80,7 @@ static bool open_own(struct issuer *issuer)
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)
         issuer->free_slots[i] = (uint16_t)i;
     prctl(PR_SET_TIMERSLACK, 1UL);
-    if (issuer->blocking && !engine->options->polled)
+    if (issuer->blocking.target && !engine->options->polled)
         reap_listen(issuer);
     return true;
 }
@@ -115,12 +110,10 @@ static void start(struct engine *engine)
 /* Release the target now; the kernel would hold it until some time after the end of the program. */
 static void release_target(struct issuer *issuer)
 {
-    if (issuer->blocking && !issuer->engine->options->polled) { /* end the read that listens to the threads */
+    if (issuer->blocking.target && !issuer->engine->options->polled) { /* end the read that listens to the threads */
         uint64_t one = 1;
-        struct io_uring_cqe *cqe;
-        struct __kernel_timespec timeout = timespec_of(SECOND_NS);
-        if (write(issuer->blocking->event, &one, sizeof one) == sizeof one)
-            io_uring_wait_cqe_timeout(&issuer->ring, &cqe, &timeout);
+        if (write(issuer->blocking.event, &one, sizeof one) == sizeof one)
+            sleep_for(&issuer->ring, SECOND_NS);
     }
     io_uring_unregister_files(&issuer->ring);
     io_uring_unregister_buffers(&issuer->ring);
@@ -194,7 +187,9 @@ int main(int argc, char **argv)
     static struct schedule schedule;
     static struct results results;
     static struct target target;
-    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .target = &target};
+    static struct issuer issuers[MOST_THREADS];
+    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .target = &target,
+                                   .issuers = issuers, .state = RUNNING};
     struct refusal refusal;
     struct io_uring ring;
     handle_signals();
