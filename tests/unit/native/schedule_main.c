@@ -1,5 +1,5 @@
 /* Open the schedules on the command line and print the verdict on each. */
-#include "schedule.h"
+#include "files.h"
 
 int main(int argc, char **argv)
 {

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "schedule.h"
+#include "files.h"
 
 #define BLOCK_BITS 17 /* of a block's number in its request, at most 64 MiB of 512 bytes */
 

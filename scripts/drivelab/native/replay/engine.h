@@ -9,16 +9,9 @@
 #include <signal.h>
 
 #include "blocking.h"
-#include "buffers.h"
 #include "clock.h"
-#include "nvme.h"
-#include "options.h"
-#include "pager.h"
 #include "parked.h"
-#include "results.h"
 #include "ring.h"
-#include "schedule.h"
-#include "target.h"
 
 #define NEVER INT64_MAX
 /* user_data of the read that completes when jobs of the threads end; requests have their slot's number. */

@@ -297,5 +297,5 @@ void issue_submit(struct issuer *issuer)
     issuer->prepared = issuer->job_count = 0;
     issue_submit_rest(issuer);
     issuer->submitted_ns = (int64_t)now;
-    pager_set_position(&engine->pager, __atomic_load_n(&engine->taken, __ATOMIC_RELAXED));
+    __atomic_store_n(&engine->pager.position, __atomic_load_n(&engine->taken, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }

@@ -9,9 +9,7 @@
 
    Without real-time priority, threads on all CPUs would also keep off the threads that serve the device, until the
    scheduler's next tick. So they give way once before they spin with requests in flight. */
-#include <errno.h>
 #include <sched.h>
-#include <stdlib.h>
 
 #include "engine.h"
 

@@ -11,7 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "nvme.h"
+#include "target.h"
 
 /* NVM Express base specification 2.0, section 5.17, and NVM command set specification 1.0, section 3. */
 enum { FLUSH_COMMAND = 0x00, WRITE_COMMAND = 0x01, READ_COMMAND = 0x02, ZEROES_COMMAND = 0x08, DATASET_COMMAND = 0x09 };

@@ -1,4 +1,4 @@
-#include "pager.h"
+#include "files.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "schedule.h"
+#include "files.h"
 
 #include <inttypes.h>
 #include <string.h>
