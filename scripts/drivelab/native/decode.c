@@ -42,7 +42,13 @@ struct decoder {
     struct multimap processes;
 };
 
-void decoder_close(struct decoder *);
+void decoder_close(struct decoder *d)
+{
+    merge_close(&d->merge);
+    matcher_free(&d->matcher);
+    multimap_free(&d->processes);
+    free(d);
+}
 
 /* Offsets are relative to `first_sector`. `device` is the device to decode (0: that of the first event). With
    `from_dispatch`, requests begin with their dispatch, for a trace without queue events. */
@@ -60,14 +66,6 @@ struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t 
         return d;
     decoder_close(d);
     return NULL;
-}
-
-void decoder_close(struct decoder *d)
-{
-    merge_close(&d->merge);
-    matcher_free(&d->matcher);
-    multimap_free(&d->processes);
-    free(d);
 }
 
 static struct process *process_of(const struct decoder *d, uint32_t pid)

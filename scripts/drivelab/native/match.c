@@ -118,22 +118,18 @@ static bool queue(struct matcher *m, const struct event *event, int64_t time, in
     return queue_segment(m, number, key, event->bytes, m->order++);
 }
 
-/* Queue a request at its dispatch. Who queued it is unknown: a dispatch may come from any process. */
-static bool begin_dispatched(struct matcher *m, const struct event *event, int64_t time)
-{
-    struct event unknown = *event;
-    unknown.pid = unknown.cpu = UINT32_MAX;
-    return queue(m, &unknown, time, 0);
-}
-
 static bool dispatch(struct matcher *m, const struct event *event, int64_t time)
 {
     if (event->bytes == 0 && !is_device_flush(event))
         return true;
     uint64_t key = key_of(event->action, event->sector);
-    bool begins = m->from_dispatch && !(event->bytes ? multimap_first(&m->segments, key) : find_flush(m, false));
-    if (begins && !begin_dispatched(m, event, time))
-        return false;
+    if (m->from_dispatch && !(event->bytes ? multimap_first(&m->segments, key) : find_flush(m, false))) {
+        /* The request begins here. Who queued it is unknown: a dispatch may come from any process. */
+        struct event unknown = *event;
+        unknown.pid = unknown.cpu = UINT32_MAX;
+        if (!queue(m, &unknown, time, 0))
+            return false;
+    }
     if (event->bytes == 0) {
         dispatch_flush(m, time);
         return true;

@@ -4,10 +4,7 @@
 enum { DECIMALS = 9, MOST_DIGITS = 10 };
 static const uint64_t MOST_SECONDS = INT64_MAX / 1000000000 - 1;
 
-static int is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* Write ns, and return the number of rows before the first that is not digits, or digits, a point and at most nine
  * digits, or that could exceed 2^63 ns. Text i is [text + offsets[i], text + offsets[i + 1]).

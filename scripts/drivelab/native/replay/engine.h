@@ -123,11 +123,6 @@ static inline bool polls_jobs(const struct issuer *issuer)
     return issuer->engine->options->polled && issuer->blocking.target && issuer->in_flight;
 }
 
-static inline const struct schedule_record *engine_record(const struct engine *engine, uint64_t index)
-{
-    return &engine->schedule->records[index];
-}
-
 /* Prepare due requests, at most MOST_TOGETHER. Return when the next request can be issued without a completion of this
    thread before it, or NEVER. */
 int64_t issue_due(struct issuer *, int64_t now);

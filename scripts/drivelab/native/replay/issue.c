@@ -38,7 +38,7 @@ void issue_park(struct issuer *issuer, uint32_t index)
    issued like one without. */
 static bool must_park(const struct engine *engine, uint64_t index, int64_t now, uint64_t *due)
 {
-    const struct schedule_record *record = engine_record(engine, index);
+    const struct schedule_record *record = &engine->schedule->records[index];
     *due = record->deadline_ns;
     return record->after && (is_awaited(engine, record, due) || (int64_t)*due > now);
 }
@@ -111,7 +111,7 @@ static bool take(struct issuer *issuer, int64_t now)
     do {
         if (first >= count)
             return false;
-        const struct schedule_record *record = engine_record(engine, first);
+        const struct schedule_record *record = &engine->schedule->records[first];
         end = first + 1;
         if ((int64_t)record->deadline_ns <= now) {
             uint32_t used = __atomic_load_n(&engine->in_flight, __ATOMIC_RELAXED), limit = limit_of(engine, record);
@@ -124,7 +124,7 @@ static bool take(struct issuer *issuer, int64_t now)
             }
             if (room > MOST_TOGETHER - issuer->prepared)
                 room = MOST_TOGETHER - issuer->prepared;
-            while (end - first < room && end < count && (int64_t)engine_record(engine, end)->deadline_ns <= now)
+            while (end - first < room && end < count && (int64_t)engine->schedule->records[end].deadline_ns <= now)
                 end++;
         }
     } while (!__atomic_compare_exchange_n(&engine->taken, &first, end, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
@@ -206,7 +206,7 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
     for (unsigned parked = 0; issuer->prepared < MOST_TOGETHER;) {
         const struct schedule_record *next = NULL;
         if (issuer->next < issuer->taken_to || take(issuer, now))
-            next = engine_record(engine, issuer->next);
+            next = &engine->schedule->records[issuer->next];
         if (dependencies)
             first = due_first(&issuer->due);
         /* A due parked request comes first, because it precedes the next request in the file. Otherwise, if all
@@ -233,7 +233,7 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
         }
         if (now < (int64_t)due)
             return (int64_t)due;
-        const struct schedule_record *record = from_parked ? engine_record(engine, index) : next;
+        const struct schedule_record *record = from_parked ? &engine->schedule->records[index] : next;
         uint32_t wished = from_parked ? 1 : (uint32_t)(issuer->taken_to - issuer->next);
         if (!has_place(issuer, limit_of(engine, record), wished) || !prepare(issuer, record, index, due)) {
             issuer->blocked = true;
