@@ -12,8 +12,7 @@ static int is_digit(char c) { return c >= '0' && c <= '9'; }
 int64_t seconds_parse(int64_t rows, const int32_t *offsets, const char *text, int64_t *ns)
 {
     for (int64_t row = 0; row < rows; row++) {
-        const char *at = text + offsets[row], *end = text + offsets[row + 1];
-        const char *whole = at;
+        const char *whole = text + offsets[row], *at = whole, *end = text + offsets[row + 1];
         uint64_t value = 0;
         int left = DECIMALS;
         for (; at < end && is_digit(*at); at++)

@@ -144,15 +144,14 @@ void issuer_run(struct issuer *issuer)
             next = now + RETRY_NS;
         else if (state == RUNNING)
             next = issue_due(issuer, now);
-        if (issuer->prepared) {
+        bool submits = issuer->prepared;
+        if (submits)
             issue_submit(issuer);
-            if (reap(issuer))
-                continue;
-        } else if (reap(issuer)) {
+        if (reap(issuer))
             continue;
-        } else if (all_done(issuer, state != RUNNING)) {
+        if (!submits && all_done(issuer, state != RUNNING))
             return;
-        } else if (hangs(issuer, now)) {
+        if (!submits && hangs(issuer, now)) {
             __atomic_store_n(&engine->state, HUNG, __ATOMIC_RELEASE);
             return;
         }

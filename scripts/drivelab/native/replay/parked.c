@@ -14,28 +14,24 @@ void waiting_add(struct waiting *waiting, uint32_t index, uint32_t awaited)
     __atomic_fetch_add(&waiting->count, 1, __ATOMIC_RELAXED);
 }
 
-bool waiting_release(struct waiting *waiting, uint32_t awaited, uint32_t *index)
+uint32_t waiting_release(struct waiting *waiting, uint32_t awaited)
 {
     if (!waiting->count)
-        return false;
+        return 0;
     uint32_t *link = &waiting->buckets[awaited % MOST_PARKED];
     while (*link && waiting->waiters[*link].awaited != awaited)
         link = &waiting->waiters[*link].next;
     uint32_t place = *link;
     if (!place)
-        return false;
-    *index = waiting->waiters[place].index;
+        return 0;
     *link = waiting->waiters[place].next;
     waiting->waiters[place].next = waiting->free;
     waiting->free = place;
     __atomic_fetch_sub(&waiting->count, 1, __ATOMIC_RELAXED);
-    return true;
+    return waiting->waiters[place].index;
 }
 
-static bool before(const struct due *left, const struct due *right)
-{
-    return left->due_ns != right->due_ns ? left->due_ns < right->due_ns : left->index < right->index;
-}
+static bool less(struct due a, struct due b) { return a.due_ns != b.due_ns ? a.due_ns < b.due_ns : a.index < b.index; }
 
 bool due_add(struct due_heap *due, uint32_t index, uint64_t due_ns)
 {
@@ -49,7 +45,7 @@ bool due_add(struct due_heap *due, uint32_t index, uint64_t due_ns)
     }
     struct due new = {due_ns, index};
     uint32_t at = due->count++;
-    for (; at && before(&new, &due->heap[(at - 1) / 2]); at = (at - 1) / 2)
+    for (; at && less(new, due->heap[(at - 1) / 2]); at = (at - 1) / 2)
         due->heap[at] = due->heap[(at - 1) / 2];
     due->heap[at] = new;
     return true;
@@ -63,9 +59,9 @@ void due_take_first(struct due_heap *due)
         uint32_t child = 2 * at + 1;
         if (child >= due->count)
             break;
-        if (child + 1 < due->count && before(&due->heap[child + 1], &due->heap[child]))
+        if (child + 1 < due->count && less(due->heap[child + 1], due->heap[child]))
             child++;
-        if (!before(&due->heap[child], &last))
+        if (!less(due->heap[child], last))
             break;
         due->heap[at] = due->heap[child];
         at = child;

@@ -36,8 +36,9 @@ struct due_heap {
 
 /* The caller holds the lock. */
 void waiting_add(struct waiting *, uint32_t index, uint32_t awaited);
-/* Remove one of the requests that wait for `awaited`; false if there is none. The caller holds the lock. */
-bool waiting_release(struct waiting *, uint32_t awaited, uint32_t *index);
+/* Remove one of the requests that wait for `awaited` and return its index, which is above 0, as it waits for an earlier
+   one; 0 if there is none. The caller holds the lock. */
+uint32_t waiting_release(struct waiting *, uint32_t awaited);
 
 /* False without memory. */
 bool due_add(struct due_heap *, uint32_t index, uint64_t due_ns);

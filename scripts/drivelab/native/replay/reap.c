@@ -5,9 +5,8 @@
 static void release_waiters(struct issuer *issuer, uint64_t index)
 {
     struct waiting *waiting = &issuer->engine->waiting;
-    uint32_t waiter;
     pthread_mutex_lock(&waiting->lock);
-    while (waiting_release(waiting, (uint32_t)index, &waiter))
+    for (uint32_t waiter; (waiter = waiting_release(waiting, (uint32_t)index));)
         issue_park(issuer, waiter);
     pthread_mutex_unlock(&waiting->lock);
 }
