@@ -76,6 +76,7 @@ static bool open_own(struct issuer *issuer)
         !buffers_make(&issuer->buffers, engine->schedule, engine->options->seed, refusal) ||
         !ring_register(&issuer->ring, engine->target, &issuer->buffers, refusal))
         return false;
+    memset(issuer->slots, 0, sizeof issuer->slots); /* its pages become resident now, not at a request */
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)
         issuer->free_slots[i] = (uint16_t)i;
     prctl(PR_SET_TIMERSLACK, 1UL);
