@@ -1,6 +1,6 @@
 /* Decode a capture into columns, batch by batch; the interface for Python. Process names are stored once and referred
    to by number. They come from the caller (decoder_name) and from notes in the capture. */
-#include "match.h"
+#include "matcher.h"
 #include "merge.h"
 
 #include <stdlib.h>
@@ -29,33 +29,26 @@ struct counts {
 };
 
 struct process {
-    uint32_t pid;
-    int32_t name; /* 1 + number of the name; 0: an empty slot */
+    struct entry entry; /* the key is the pid */
+    int32_t name;       /* its number */
 };
 
 struct decoder {
-    struct merge *merge;
-    struct matcher *matcher;
+    struct merge merge;
+    struct matcher matcher;
     struct counts counts;
     uint64_t first_sector;
-    char (*names)[COMMAND_BYTES];
-    struct process *processes; /* open addressing */
-    uint32_t process_bits, process_count;
-    bool ended, no_memory;
+    char names[MOST_NAMES][COMMAND_BYTES]; /* number 0 is the empty name */
+    struct multimap processes;
 };
 
-struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t first_sector, uint32_t device,
-                             bool from_dispatch);
-void decoder_close(struct decoder *);
-bool decoder_name(struct decoder *, uint32_t pid, const char *name);
-int64_t decoder_next(struct decoder *, struct row *, uint64_t capacity);
-uint64_t decoder_row_bytes(void);
-void decoder_columns(const struct decoder *, const struct row *, uint64_t count, const struct columns *);
-void decoder_counts(struct decoder *, struct counts *);
-const char *decoder_names(const struct decoder *);
-void decoder_file_facts(const struct decoder *, unsigned file, struct file_facts *);
-unsigned decoder_error(const struct decoder *, unsigned *file, uint64_t *byte, uint32_t *detail);
-const struct correction *decoder_corrections(const struct decoder *, uint64_t *count);
+void decoder_close(struct decoder *d)
+{
+    merge_close(&d->merge);
+    matcher_free(&d->matcher);
+    multimap_free(&d->processes);
+    free(d);
+}
 
 /* Offsets are relative to `first_sector`. `device` is the device to decode (0: that of the first event). With
    `from_dispatch`, requests begin with their dispatch, for a trace without queue events. */
@@ -65,57 +58,24 @@ struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t 
     struct decoder *d = calloc(1, sizeof *d);
     if (!d)
         return NULL;
-    d->process_bits = 10;
     d->first_sector = first_sector;
     d->counts.device = device;
-    d->processes = calloc((size_t)1 << d->process_bits, sizeof *d->processes);
-    d->names = calloc(1, sizeof *d->names); /* name 0 is the empty name */
     d->counts.names = 1;
-    d->merge = merge_open(paths, count);
-    d->matcher = matcher_new(from_dispatch);
-    if (d->processes && d->names && d->merge && d->matcher)
+    if (multimap_init(&d->processes, sizeof(struct process)) && matcher_init(&d->matcher, from_dispatch) &&
+        merge_open(&d->merge, paths, count))
         return d;
     decoder_close(d);
     return NULL;
 }
 
-void decoder_close(struct decoder *d)
+static struct process *process_of(const struct decoder *d, uint32_t pid)
 {
-    if (d->merge)
-        merge_close(d->merge);
-    if (d->matcher)
-        matcher_free(d->matcher);
-    free(d->processes);
-    free(d->names);
-    free(d);
-}
-
-static struct process *slot_of(const struct decoder *d, uint32_t pid)
-{
-    uint32_t mask = (1u << d->process_bits) - 1, at = pid * 2654435769u >> (32 - d->process_bits);
-    while (d->processes[at].name && d->processes[at].pid != pid)
-        at = (at + 1) & mask;
-    return &d->processes[at];
-}
-
-static bool grow_processes(struct decoder *d)
-{
-    struct process *old = d->processes;
-    uint32_t count = 1u << d->process_bits;
-    struct process *larger = calloc((size_t)count * 4, sizeof *larger);
-    if (!larger)
-        return false;
-    d->processes = larger;
-    d->process_bits += 2;
-    for (uint32_t i = 0; i < count; i++)
-        if (old[i].name)
-            *slot_of(d, old[i].pid) = old[i];
-    free(old);
-    return true;
+    uint32_t index = multimap_first(&d->processes, pid);
+    return index ? multimap_at(&d->processes, index) : NULL;
 }
 
 /* Return the number of a name: a recent number if the name is recent, else a new one; 0 (no name) if there are too
-   many; -1 without memory. */
+   many. */
 static int32_t number_of(struct decoder *d, const char *name)
 {
     uint32_t count = d->counts.names;
@@ -126,14 +86,7 @@ static int32_t number_of(struct decoder *d, const char *name)
         d->counts.dropped_names++;
         return 0;
     }
-    if ((count & (count - 1)) == 0) {
-        void *larger = realloc(d->names, (size_t)count * 2 * sizeof *d->names);
-        if (!larger)
-            return -1;
-        d->names = larger;
-    }
-    memcpy(d->names[count], name, COMMAND_BYTES);
-    d->counts.names++;
+    memcpy(d->names[d->counts.names++], name, COMMAND_BYTES);
     return (int32_t)count;
 }
 
@@ -143,17 +96,15 @@ bool decoder_name(struct decoder *d, uint32_t pid, const char *name)
     char padded[COMMAND_BYTES] = {0};
     for (unsigned i = 0; i + 1 < COMMAND_BYTES && name[i]; i++)
         padded[i] = name[i];
-    struct process *slot = slot_of(d, pid);
-    if (!slot->name && d->process_count >= MOST_PROCESSES) {
+    struct process *process = process_of(d, pid);
+    if (!process && d->processes.count >= MOST_PROCESSES) {
         d->counts.dropped_names++;
         return true;
     }
-    int32_t number = padded[0] ? number_of(d, padded) : 0;
-    if (number < 0)
+    if (!process && !(process = multimap_add(&d->processes, pid, 0)))
         return false;
-    d->process_count += !slot->name;
-    *slot = (struct process){pid, number + 1};
-    return d->process_count < (1u << d->process_bits) / 2 || grow_processes(d);
+    process->name = padded[0] ? number_of(d, padded) : 0;
+    return true;
 }
 
 static bool handle_note(struct decoder *d, const struct event *event)
@@ -187,13 +138,12 @@ static bool handle_event(struct decoder *d, const struct event *event)
     }
     if (event->action & ZONE_MANAGEMENT)
         return true;
-    bool completes = KIND(event->action) == COMPLETE;
-    bool device_flush = event->action & BIT(CAT_FLUSH) && !(event->action & BIT(CAT_WRITE));
+    bool completes = KIND(event->action) == COMPLETE, queues = KIND(event->action) == QUEUE;
     d->counts.data_completions += completes && event->bytes;
-    d->counts.empty_completions += completes && !event->bytes && !device_flush;
-    d->counts.empty_queued += KIND(event->action) == QUEUE && !event->bytes;
-    int32_t known = KIND(event->action) == QUEUE ? slot_of(d, event->pid)->name : 0, process = known ? known - 1 : 0;
-    return matcher_event(d->matcher, event, (int64_t)(event->time - d->counts.origin), process);
+    d->counts.empty_completions += completes && !event->bytes && !is_device_flush(event);
+    d->counts.empty_queued += queues && !event->bytes;
+    const struct process *process = queues ? process_of(d, event->pid) : NULL;
+    return matcher_event(&d->matcher, event, (int64_t)(event->time - d->counts.origin), process ? process->name : 0);
 }
 
 static void set_bit(uint8_t *bitmap, uint64_t at, bool value)
@@ -246,33 +196,27 @@ int64_t decoder_next(struct decoder *d, struct row *rows, uint64_t capacity)
     uint64_t filled = 0;
     struct event event;
     for (;;) {
-        while (filled < capacity && matcher_take(d->matcher, &rows[filled]))
+        while (filled < capacity && matcher_take(&d->matcher, &rows[filled]))
             filled++;
-        if (filled == capacity || d->ended)
+        if (filled == capacity || d->matcher.finished)
             return (int64_t)filled;
-        if (merge_next(d->merge, &event)) {
-            if (!handle_event(d, &event)) {
-                d->no_memory = true;
-                return -1;
-            }
-            continue;
+        if (merge_next(&d->merge, &event)) {
+            if (!handle_event(d, &event))
+                d->merge.failure.error = MERGE_NO_MEMORY;
+        } else if (!d->merge.failure.error) {
+            matcher_finish(&d->matcher);
         }
-        unsigned file;
-        uint64_t byte;
-        uint32_t detail;
-        if (merge_error(d->merge, &file, &byte, &detail))
+        if (d->merge.failure.error)
             return -1;
-        d->ended = true;
-        matcher_finish(d->matcher);
     }
 }
 
 void decoder_counts(struct decoder *d, struct counts *counts)
 {
     *counts = d->counts;
-    counts->rows = matcher_rows(d->matcher);
-    counts->device_flushes = matcher_device_flushes(d->matcher);
-    memcpy(counts->mismatches, matcher_mismatches(d->matcher), sizeof counts->mismatches);
+    counts->rows = d->matcher.window_end;
+    counts->device_flushes = d->matcher.device_flushes;
+    memcpy(counts->mismatches, d->matcher.mismatches, sizeof counts->mismatches);
 }
 
 /* Return `counts.names` names of 16 bytes each, the first one empty; valid until the next call of decoder_next. */
@@ -280,16 +224,20 @@ const char *decoder_names(const struct decoder *d) { return d->names[0]; }
 
 void decoder_file_facts(const struct decoder *d, unsigned file, struct file_facts *facts)
 {
-    *facts = merge_facts(d->merge, file);
+    *facts = d->merge.cpus[file].facts;
 }
 
 unsigned decoder_error(const struct decoder *d, unsigned *file, uint64_t *byte, uint32_t *detail)
 {
-    enum merge_error error = merge_error(d->merge, file, byte, detail);
-    return d->no_memory ? MERGE_NO_MEMORY : error;
+    const struct failure *failure = &d->merge.failure;
+    *file = failure->file;
+    *byte = failure->byte;
+    *detail = failure->detail;
+    return failure->error;
 }
 
 const struct correction *decoder_corrections(const struct decoder *d, uint64_t *count)
 {
-    return matcher_corrections(d->matcher, count);
+    *count = d->matcher.correction_count;
+    return d->matcher.corrections;
 }

@@ -8,32 +8,34 @@
 
 #define KINDS (BIT(CAT_SYNC) | BIT(CAT_META))
 
-static uint32_t row_of_flush(const struct matcher *m, uint32_t i)
+static struct flush *flush_at(const struct multimap *map, uint32_t i) { return multimap_at(map, i); }
+
+static struct row *row_of(const struct matcher *m, const struct multimap *map, uint32_t i)
 {
-    return ((struct empty_flush *)multimap_at(&m->flushes, i))->row;
+    return row_at(m, flush_at(map, i)->row);
 }
 
-static uint32_t row_of_end(const struct matcher *m, uint32_t i)
+static bool add(struct multimap *map, uint64_t key, int64_t order, uint64_t kinds, uint32_t row)
 {
-    return ((struct sequence_end *)multimap_at(&m->ends, i))->row;
+    struct flush *flush = multimap_add(map, key, order);
+    if (!flush)
+        return false;
+    flush->kinds = kinds;
+    flush->row = row;
+    return true;
 }
 
 bool queue_flush(struct matcher *m, uint32_t row, int64_t order)
 {
-    uint32_t index = multimap_allocate(&m->flushes);
-    if (!index || !multimap_insert(&m->flushes, index, 0, order))
-        return false;
-    ((struct empty_flush *)multimap_at(&m->flushes, index))->row = row;
-    m->rows[row].open++;
-    return true;
+    row_at(m, row)->open++;
+    return add(&m->flushes, 0, order, 0, row);
 }
 
 void close_flush(struct matcher *m, uint32_t index)
 {
-    uint32_t row = row_of_flush(m, index);
-    multimap_remove(&m->flushes, index);
-    multimap_release(&m->flushes, index);
-    m->rows[row].open--;
+    uint32_t row = flush_at(&m->flushes, index)->row;
+    multimap_drop(&m->flushes, index);
+    row_at(m, row)->open--;
     drop_if_done(m, row);
 }
 
@@ -41,7 +43,7 @@ void close_flush(struct matcher *m, uint32_t index)
 uint32_t find_flush(const struct matcher *m, bool dispatched)
 {
     uint32_t scanned = 0, index = multimap_first(&m->flushes, 0);
-    while (index && (m->rows[row_of_flush(m, index)].dispatch != NEVER) != dispatched)
+    while (index && (row_of(m, &m->flushes, index)->dispatch != NEVER) != dispatched)
         index = scanned++ < MOST_SCANNED ? multimap_next(&m->flushes, index) : 0;
     return index;
 }
@@ -52,7 +54,7 @@ void dispatch_flush(struct matcher *m, int64_t time)
     if (m->from_dispatch) {
         uint32_t index = find_flush(m, false);
         if (index)
-            m->rows[row_of_flush(m, index)].dispatch = time;
+            row_of(m, &m->flushes, index)->dispatch = time;
         return;
     }
     m->flush_dispatches[m->flushes_dispatched++ % MOST_REMEMBERED] = time;
@@ -68,7 +70,7 @@ void requeue_flush(struct matcher *m)
 {
     uint32_t index = m->from_dispatch ? find_flush(m, true) : 0;
     if (index) {
-        struct row *row = &m->rows[row_of_flush(m, index)];
+        struct row *row = row_of(m, &m->flushes, index);
         row->dispatch = NEVER;
         row->requeues++;
         row->changed |= row->given_out;
@@ -81,14 +83,8 @@ void requeue_flush(struct matcher *m)
    place and with the flags of this completion, `action`. Each part of a split write has its own flush sequence. */
 bool remember_end(struct matcher *m, uint32_t row, uint64_t key, uint64_t action)
 {
-    uint32_t index = multimap_allocate(&m->ends);
-    if (!index || !multimap_insert(&m->ends, index, key, 0))
-        return false;
-    struct sequence_end *end = multimap_at(&m->ends, index);
-    end->row = row;
-    end->kinds = action & KINDS;
-    m->rows[row].remembered++;
-    return true;
+    row_at(m, row)->remembered++;
+    return add(&m->ends, key, 0, action & KINDS, row);
 }
 
 /* Return the last end at an event's place with the event's flags, else the last end at this place. */
@@ -97,7 +93,7 @@ static uint32_t find_end(const struct matcher *m, const struct event *event, boo
     uint32_t end = 0, scanned = 0, index = multimap_first(&m->ends, key_of(event->action, event->sector));
     *same_flags = false;
     for (; index && scanned++ < MOST_SCANNED; index = multimap_next(&m->ends, index)) {
-        bool same = ((struct sequence_end *)multimap_at(&m->ends, index))->kinds == (event->action & KINDS);
+        bool same = flush_at(&m->ends, index)->kinds == (event->action & KINDS);
         if (same || !*same_flags)
             end = index;
         *same_flags |= same;
@@ -107,10 +103,9 @@ static uint32_t find_end(const struct matcher *m, const struct event *event, boo
 
 void forget_end(struct matcher *m, uint32_t index)
 {
-    uint32_t row = row_of_end(m, index);
-    multimap_remove(&m->ends, index);
-    multimap_release(&m->ends, index);
-    m->rows[row].remembered--;
+    uint32_t row = flush_at(&m->ends, index)->row;
+    multimap_drop(&m->ends, index);
+    row_at(m, row)->remembered--;
     drop_if_done(m, row);
 }
 
@@ -124,7 +119,7 @@ static void complete_dispatched_flush(struct matcher *m, const struct event *eve
         m->mismatches[COMPLETIONS]++;
         return;
     }
-    struct row *row = &m->rows[row_of_flush(m, flush)];
+    struct row *row = row_of(m, &m->flushes, flush);
     row->complete = time;
     row->error = event->error;
     row->changed |= row->given_out;
@@ -151,7 +146,7 @@ void complete_empty(struct matcher *m, const struct event *event, int64_t time)
         m->mismatches[COMPLETIONS]++;
         return;
     }
-    struct row *row = &m->rows[ends ? row_of_end(m, end) : row_of_flush(m, flush)];
+    struct row *row = ends ? row_of(m, &m->ends, end) : row_of(m, &m->flushes, flush);
     if (!row->left_bytes)
         row->complete = time;
     row->error = row->error ? row->error : event->error;

@@ -7,39 +7,60 @@
 #include "matcher.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static struct dispatch *dispatch_at(const struct matcher *m, uint32_t i) { return multimap_at(&m->dispatches, i); }
 
-struct matcher *matcher_new(bool from_dispatch)
+bool matcher_init(struct matcher *m, bool from_dispatch)
 {
-    struct matcher *m = calloc(1, sizeof *m);
-    if (!m)
-        return NULL;
-    m->rows_used = 1;
+    m->rows.bytes = sizeof(struct row);
     m->from_dispatch = from_dispatch;
     m->last_flush = NEVER;
-    m->window = malloc(WINDOW * sizeof *m->window);
-    bool tables = multimap_init(&m->segments, sizeof(struct segment));
-    tables &= multimap_init(&m->dispatches, sizeof(struct dispatch));
-    tables &= multimap_init(&m->ends, sizeof(struct sequence_end));
-    tables &= multimap_init(&m->flushes, sizeof(struct empty_flush));
-    if (m->window && tables)
-        return m;
-    matcher_free(m);
-    return NULL;
+    return multimap_init(&m->segments, sizeof(struct segment)) &&
+           multimap_init(&m->dispatches, sizeof(struct dispatch)) &&
+           multimap_init(&m->ends, sizeof(struct flush)) && multimap_init(&m->flushes, sizeof(struct flush));
 }
 
 void matcher_free(struct matcher *m)
 {
-    free(m->rows);
-    free(m->window);
-    free(m->corrections);
+    free(m->rows.content);
     multimap_free(&m->segments);
     multimap_free(&m->dispatches);
     multimap_free(&m->ends);
     multimap_free(&m->flushes);
-    free(m);
+}
+
+/* Release a row that nothing refers to. */
+void drop_if_done(struct matcher *m, uint32_t index)
+{
+    struct row *row = row_at(m, index);
+    if (!row->given_out || row->open || row->remembered)
+        return;
+    if (row->changed) {
+        if (m->correction_count < MOST_CORRECTIONS)
+            m->corrections[m->correction_count] = (struct correction){
+                row->number, row->dispatch, row->complete, row->dispatch_id, row->error, row->pieces, row->requeues, 0,
+            };
+        m->correction_count++;
+    }
+    if (row->complete == NEVER)
+        m->mismatches[row->dispatch == NEVER ? UNDISPATCHED : UNCOMPLETED]++;
+    pool_release(&m->rows, index);
+}
+
+bool matcher_take(struct matcher *m, struct row *to)
+{
+    uint64_t waiting = m->window_end - m->window_start;
+    if (!waiting)
+        return false;
+    uint32_t number = m->window[m->window_start % WINDOW];
+    struct row *row = row_at(m, number);
+    if (!m->finished && (row->open || waiting <= HOLD) && waiting < WINDOW)
+        return false;
+    m->window_start++;
+    row->given_out = true;
+    *to = *row;
+    drop_if_done(m, number);
+    return true;
 }
 
 static void forget_segment(struct matcher *m)
@@ -51,13 +72,12 @@ static void forget_segment(struct matcher *m)
 
 static void forget_dispatch(struct matcher *m)
 {
-    uint32_t index = m->dispatches.oldest;
-    multimap_remove(&m->dispatches, index);
-    for (uint32_t member = dispatch_at(m, index)->first_member, next; member; member = next) {
+    uint32_t member = dispatch_at(m, m->dispatches.oldest)->first_member;
+    multimap_drop(&m->dispatches, m->dispatches.oldest);
+    for (uint32_t next; member; member = next) {
         next = segment_at(m, member)->next_member;
         close_segment(m, member);
     }
-    multimap_release(&m->dispatches, index);
 }
 
 static void forget_beyond_bounds(struct matcher *m)
@@ -66,7 +86,7 @@ static void forget_beyond_bounds(struct matcher *m)
         forget_segment(m);
         m->mismatches[FORGOTTEN]++;
     }
-    bool crowded = m->segments.live > 2 * MOST_WAITING && m->dispatches.count;
+    bool crowded = m->segments.pool.live > 2 * MOST_WAITING && m->dispatches.count;
     if (crowded || m->dispatches.count > MOST_WAITING) {
         forget_dispatch(m);
         m->mismatches[FORGOTTEN]++;
@@ -81,10 +101,10 @@ static void forget_beyond_bounds(struct matcher *m)
 
 static bool queue(struct matcher *m, const struct event *event, int64_t time, int32_t process)
 {
-    uint32_t number = new_row(m);
+    uint32_t number = pool_take(&m->rows);
     if (!number)
         return false;
-    m->rows[number] = (struct row){
+    *row_at(m, number) = (struct row){
         .queue = time, .dispatch = NEVER, .complete = NEVER, .dispatch_id = -1, .number = m->window_end,
         .sector = event->sector, .action = event->action, .bytes = event->bytes, .left_bytes = event->bytes,
         .pid = event->pid, .cpu = event->cpu, .process = process,
@@ -98,39 +118,34 @@ static bool queue(struct matcher *m, const struct event *event, int64_t time, in
     return queue_segment(m, number, key, event->bytes, m->order++);
 }
 
-/* Queue a request at its dispatch. Who queued it is unknown: a dispatch may come from any process. */
-static bool begin_dispatched(struct matcher *m, const struct event *event, int64_t time)
-{
-    struct event unknown = *event;
-    unknown.pid = unknown.cpu = UINT32_MAX;
-    return queue(m, &unknown, time, 0);
-}
-
 static bool dispatch(struct matcher *m, const struct event *event, int64_t time)
 {
     if (event->bytes == 0 && !is_device_flush(event))
         return true;
     uint64_t key = key_of(event->action, event->sector);
-    bool begins = m->from_dispatch && !(event->bytes ? multimap_first(&m->segments, key) : find_flush(m, false));
-    if (begins && !begin_dispatched(m, event, time))
-        return false;
+    if (m->from_dispatch && !(event->bytes ? multimap_first(&m->segments, key) : find_flush(m, false))) {
+        /* The request begins here. Who queued it is unknown: a dispatch may come from any process. */
+        struct event unknown = *event;
+        unknown.pid = unknown.cpu = UINT32_MAX;
+        if (!queue(m, &unknown, time, 0))
+            return false;
+    }
     if (event->bytes == 0) {
         dispatch_flush(m, time);
         return true;
     }
-    uint32_t count, index;
+    uint32_t count;
     if (!take_segments(m, key, event->bytes, &count))
         return false;
     /* A dispatch of requests from before the trace has no members. It is kept so that its completion is not assigned to
        another request. */
-    index = multimap_allocate(&m->dispatches);
-    if (!index || !multimap_insert(&m->dispatches, index, key, m->order++))
+    struct dispatch *dispatch = multimap_add(&m->dispatches, key, m->order++);
+    if (!dispatch)
         return false;
-    struct dispatch *dispatch = dispatch_at(m, index);
     dispatch->left_bytes = event->bytes;
     dispatch->first_member = count ? m->parts[0] : 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct row *row = &m->rows[segment_at(m, m->parts[i])->row];
+        struct row *row = row_at(m, segment_at(m, m->parts[i])->row);
         if (row->dispatch == NEVER) {
             row->dispatch = time;
             row->dispatch_id = m->dispatch_ids;
@@ -146,7 +161,7 @@ static bool dispatch(struct matcher *m, const struct event *event, int64_t time)
 static bool complete_segment(struct matcher *m, uint32_t index, uint32_t bytes, const struct event *event, int64_t time)
 {
     struct segment *segment = segment_at(m, index);
-    struct row *row = &m->rows[segment->row];
+    struct row *row = row_at(m, segment->row);
     row->left_bytes -= bytes;
     row->error = row->error ? row->error : event->error;
     row->changed |= row->given_out;
@@ -169,7 +184,7 @@ static bool complete_undispatched(struct matcher *m, const struct event *event, 
     uint32_t scanned = 0, index = multimap_first(&m->segments, key_of(event->action, event->sector));
     for (; index && scanned++ < MOST_SCANNED; index = multimap_next(&m->segments, index)) {
         struct segment *segment = segment_at(m, index);
-        if (segment->bytes != event->bytes || m->rows[segment->row].pieces)
+        if (segment->bytes != event->bytes || row_at(m, segment->row)->pieces)
             continue;
         multimap_remove(&m->segments, index);
         segment->first = segment->entry.key;
@@ -219,7 +234,7 @@ static bool complete(struct matcher *m, const struct event *event, int64_t time)
     if (dispatch->left_bytes)
         return multimap_insert(&m->dispatches, index, key_after(dispatch->entry.key, event->bytes),
                                dispatch->entry.order);
-    multimap_release(&m->dispatches, index);
+    pool_release(&m->dispatches.pool, index);
     return true;
 }
 
@@ -236,13 +251,12 @@ static bool requeue(struct matcher *m, const struct event *event)
         m->mismatches[REQUEUES] += !multimap_first(&m->segments, key_of(event->action, event->sector));
         return true;
     }
-    multimap_remove(&m->dispatches, index);
     uint32_t member = dispatch_at(m, index)->first_member;
-    multimap_release(&m->dispatches, index);
-    while (member) {
+    multimap_drop(&m->dispatches, index);
+    for (uint32_t next; member; member = next) {
         struct segment *segment = segment_at(m, member);
-        struct row *row = &m->rows[segment->row];
-        uint32_t next = segment->next_member;
+        struct row *row = row_at(m, segment->row);
+        next = segment->next_member;
         row->requeues++;
         row->changed |= row->given_out;
         row->pieces -= segment->entry.key == segment->first;
@@ -253,7 +267,6 @@ static bool requeue(struct matcher *m, const struct event *event)
         segment->next_member = 0;
         if (!multimap_insert(&m->segments, member, segment->entry.key, --m->requeue_order))
             return false;
-        member = next;
     }
     return true;
 }
@@ -286,7 +299,7 @@ bool matcher_event(struct matcher *m, const struct event *event, int64_t time, i
     m->last_time = time;
     bool ok = handle(m, event, time, process);
     forget_beyond_bounds(m);
-    return ok && !m->no_memory;
+    return ok;
 }
 
 void matcher_finish(struct matcher *m)
@@ -301,7 +314,3 @@ void matcher_finish(struct matcher *m)
         forget_end(m, m->ends.oldest);
     m->finished = true;
 }
-
-const uint64_t *matcher_mismatches(const struct matcher *m) { return m->mismatches; }
-uint64_t matcher_device_flushes(const struct matcher *m) { return m->device_flushes; }
-uint64_t matcher_rows(const struct matcher *m) { return m->window_end; }

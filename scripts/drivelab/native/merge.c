@@ -6,114 +6,25 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define BUFFER_BYTES (256u * 1024)
-#define LARGEST_RECORD (HEADER_8 + 65535u)
 /* An interrupt between the time stamp of a record and its place in the ring puts younger records before it (ftrace).
    This many records are sorted before the earliest is returned. */
 #define LOOKAHEAD 64u
-/* The kernel numbers the records of each device on each CPU. A file of one CPU has one such sequence for each device, a
-   merged dump (`blkparse -d`) has those of all CPUs. */
-#define MOST_SEQUENCES 8192u
-#define MOST_RECORDS ((BUFFER_BYTES + LARGEST_RECORD) / HEADER_7)
-
-struct place {
-    uint64_t time;
-    uint32_t offset;
-    bool waits; /* a note without a record after it yet */
-};
-
-struct sequence {
-    uint32_t device, cpu, last;
-};
-
-/* The next event of a CPU. */
-struct head {
-    uint64_t time;
-    unsigned cpu;
-};
-
-struct cpu {
-    int file;
-    bool ended;
-    uint8_t *buffer;
-    uint32_t filled, parsed; /* bytes in the buffer, and bytes of whole records in it */
-    struct place *places;    /* in order of time */
-    uint32_t next, count, waiting;
-    uint64_t position; /* in the file, after the parsed records */
-    struct sequence *sequences;
-    uint32_t sequence_count, sequence_at; /* the latter is the last one used */
-    struct file_facts facts;
-};
-
-struct merge {
-    unsigned count;
-    struct cpu *cpus;
-    struct head *heap; /* CPUs with events, the CPU with the earliest event first */
-    unsigned heap_count;
-    uint8_t *spare; /* a buffer to swap with a CPU's buffer */
-    bool started;
-    enum merge_error error;
-    unsigned error_file;
-    uint64_t error_byte;
-    uint32_t error_detail;
-};
 
 static bool fail(struct merge *merge, unsigned file, enum merge_error error, uint64_t byte, uint32_t detail)
 {
-    merge->error = error;
-    merge->error_file = file;
-    merge->error_byte = byte;
-    merge->error_detail = detail;
+    merge->failure = (struct failure){error, file, byte, detail};
     return false;
-}
-
-struct merge *merge_open(const char *const *paths, unsigned count)
-{
-    struct merge *merge = calloc(1, sizeof *merge);
-    if (!merge)
-        return NULL;
-    merge->cpus = calloc(count, sizeof *merge->cpus);
-    merge->heap = calloc(count, sizeof *merge->heap);
-    merge->spare = malloc(BUFFER_BYTES + LARGEST_RECORD);
-    if (!merge->cpus || !merge->heap || !merge->spare) {
-        merge_close(merge);
-        return NULL;
-    }
-    merge->count = count;
-    for (unsigned i = 0; i < count; i++)
-        merge->cpus[i].file = -1;
-    for (unsigned i = 0; i < count; i++) {
-        struct cpu *cpu = &merge->cpus[i];
-        cpu->file = open(paths[i], O_RDONLY | O_CLOEXEC);
-        if (cpu->file < 0) {
-            fail(merge, i, MERGE_CANNOT_READ, 0, (uint32_t)errno);
-            break;
-        }
-        cpu->buffer = malloc(BUFFER_BYTES + LARGEST_RECORD);
-        cpu->places = malloc(MOST_RECORDS * sizeof *cpu->places);
-        cpu->sequences = malloc(MOST_SEQUENCES * sizeof *cpu->sequences);
-        if (!cpu->buffer || !cpu->places || !cpu->sequences) {
-            fail(merge, i, MERGE_NO_MEMORY, 0, 0);
-            break;
-        }
-    }
-    return merge;
 }
 
 void merge_close(struct merge *merge)
 {
     for (unsigned i = 0; i < merge->count; i++) {
-        struct cpu *cpu = &merge->cpus[i];
-        if (cpu->file >= 0)
-            close(cpu->file);
-        free(cpu->buffer);
-        free(cpu->places);
-        free(cpu->sequences);
+        close(merge->cpus[i].file);
+        free(merge->cpus[i].buffer);
     }
     free(merge->cpus);
     free(merge->heap);
     free(merge->spare);
-    free(merge);
 }
 
 /* Move all records that are not yet returned to the front of the buffer. */
@@ -256,15 +167,28 @@ static void sift_down(struct merge *merge, unsigned at, struct head moving)
     heap[at] = moving;
 }
 
-static bool start(struct merge *merge)
+bool merge_open(struct merge *merge, const char *const *paths, unsigned count)
 {
-    merge->started = true;
-    for (unsigned i = 0; i < merge->count; i++) {
-        if (!fill(merge, i))
+    merge->cpus = calloc(count, sizeof *merge->cpus);
+    merge->heap = calloc(count, sizeof *merge->heap);
+    merge->spare = malloc(BUFFER_BYTES + LARGEST_RECORD);
+    if (!merge->cpus || !merge->heap || !merge->spare)
+        return false;
+    for (unsigned i = 0; i < count; i++) {
+        struct cpu *cpu = &merge->cpus[i];
+        cpu->file = open(paths[i], O_RDONLY | O_CLOEXEC);
+        if (cpu->file < 0) {
+            fail(merge, i, MERGE_CANNOT_READ, 0, (uint32_t)errno);
+            return true;
+        }
+        merge->count++;
+        cpu->buffer = malloc(BUFFER_BYTES + LARGEST_RECORD);
+        if (!cpu->buffer)
             return false;
+    }
+    for (unsigned i = 0; i < count && fill(merge, i); i++)
         if (merge->cpus[i].count)
             merge->heap[merge->heap_count++] = head_of(merge, i);
-    }
     for (unsigned i = merge->heap_count / 2; i-- > 0;)
         sift_down(merge, i, merge->heap[i]);
     return true;
@@ -272,7 +196,7 @@ static bool start(struct merge *merge)
 
 bool merge_next(struct merge *merge, struct event *event)
 {
-    if (merge->error || (!merge->started && !start(merge)) || !merge->heap_count)
+    if (merge->failure.error || !merge->heap_count)
         return false;
     unsigned number = merge->heap[0].cpu;
     struct cpu *cpu = &merge->cpus[number];
@@ -286,13 +210,3 @@ bool merge_next(struct merge *merge, struct event *event)
         sift_down(merge, 0, merge->heap[merge->heap_count]);
     return true;
 }
-
-enum merge_error merge_error(const struct merge *merge, unsigned *file, uint64_t *byte, uint32_t *detail)
-{
-    *file = merge->error_file;
-    *byte = merge->error_byte;
-    *detail = merge->error_detail;
-    return merge->error;
-}
-
-struct file_facts merge_facts(const struct merge *merge, unsigned file) { return merge->cpus[file].facts; }

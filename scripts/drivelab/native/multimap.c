@@ -7,47 +7,44 @@
 
 static struct entry *at(const struct multimap *map, uint32_t index) { return multimap_at(map, index); }
 
+uint32_t pool_take(struct pool *pool)
+{
+    uint32_t index = pool->free_list;
+    if (index) { /* a free struct begins with the index of the next one */
+        memcpy(&pool->free_list, pool->content + (size_t)index * pool->bytes, sizeof pool->free_list);
+    } else {
+        if (pool->used + 1 >= pool->allocated) {
+            uint32_t wanted = pool->allocated ? 2 * pool->allocated : 1024;
+            char *content = realloc(pool->content, (size_t)wanted * pool->bytes);
+            if (!content)
+                return 0;
+            pool->content = content;
+            pool->allocated = wanted;
+        }
+        index = ++pool->used;
+    }
+    pool->live++;
+    return index;
+}
+
+void pool_release(struct pool *pool, uint32_t index)
+{
+    memcpy(pool->content + (size_t)index * pool->bytes, &pool->free_list, sizeof pool->free_list);
+    pool->free_list = index;
+    pool->live--;
+}
+
 bool multimap_init(struct multimap *map, size_t entry_bytes)
 {
-    memset(map, 0, sizeof *map);
-    map->entry_bytes = entry_bytes;
-    map->bucket_bits = FIRST_BITS;
-    map->used = 1;
+    *map = (struct multimap){.pool.bytes = entry_bytes, .bucket_bits = FIRST_BITS};
     map->buckets = calloc((size_t)1 << FIRST_BITS, sizeof *map->buckets);
     return map->buckets != NULL;
 }
 
 void multimap_free(struct multimap *map)
 {
-    free(map->pool);
+    free(map->pool.content);
     free(map->buckets);
-}
-
-uint32_t multimap_allocate(struct multimap *map)
-{
-    uint32_t index = map->free_list;
-    if (index) {
-        map->free_list = at(map, index)->next;
-        map->live++;
-        return index;
-    }
-    if (map->used >= map->allocated) {
-        uint32_t wanted = map->allocated ? 2 * map->allocated : 1024;
-        char *pool = realloc(map->pool, (size_t)wanted * map->entry_bytes);
-        if (!pool)
-            return 0;
-        map->pool = pool;
-        map->allocated = wanted;
-    }
-    map->live++;
-    return map->used++;
-}
-
-void multimap_release(struct multimap *map, uint32_t index)
-{
-    at(map, index)->next = map->free_list;
-    map->free_list = index;
-    map->live--;
 }
 
 static bool grow(struct multimap *map)
@@ -117,6 +114,12 @@ bool multimap_insert(struct multimap *map, uint32_t index, uint64_t key, int64_t
     return true;
 }
 
+void *multimap_add(struct multimap *map, uint64_t key, int64_t order)
+{
+    uint32_t index = pool_take(&map->pool);
+    return index && multimap_insert(map, index, key, order) ? multimap_at(map, index) : NULL;
+}
+
 void multimap_remove(struct multimap *map, uint32_t index)
 {
     struct entry *entry = at(map, index);
@@ -145,4 +148,10 @@ void multimap_remove(struct multimap *map, uint32_t index)
     else
         map->youngest = entry->older;
     map->count--;
+}
+
+void multimap_drop(struct multimap *map, uint32_t index)
+{
+    multimap_remove(map, index);
+    pool_release(&map->pool, index);
 }

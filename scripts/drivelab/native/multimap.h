@@ -1,12 +1,23 @@
-/* A hash table of queues: entries of one key in order. Entries are in a pool and have an index; 0 means none. */
-#ifndef DRIVELAB_MULTIMAP_H
-#define DRIVELAB_MULTIMAP_H
+/* Pools of structs of one size, which have an index; 0 means none. And a hash table of queues over a pool: entries of
+   one key in order. */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define MOST_PASSED 1024u
+
+struct pool {
+    char *content; /* moves when the pool grows, which invalidates pointers into it */
+    size_t bytes;  /* size of a struct */
+    uint32_t used, allocated, free_list;
+    uint32_t live; /* structs in use */
+};
+
+/* Allocate a struct; 0 without memory. */
+uint32_t pool_take(struct pool *);
+void pool_release(struct pool *, uint32_t index);
 
 struct entry {
     uint64_t key;
@@ -18,12 +29,10 @@ struct entry {
 };
 
 struct multimap {
-    char *pool;
-    size_t entry_bytes; /* size of the caller's struct, which begins with a struct entry */
-    uint32_t used, allocated, free_list;
+    struct pool pool; /* of the caller's structs, which begin with a struct entry */
     uint32_t *buckets;
     uint32_t bucket_bits;
-    uint32_t count, live; /* entries in the table; all allocated entries */
+    uint32_t count; /* entries in the table; others are only allocated */
     uint32_t oldest, youngest;
 };
 
@@ -32,18 +41,18 @@ void multimap_free(struct multimap *);
 
 static inline void *multimap_at(const struct multimap *map, uint32_t index)
 {
-    return map->pool + (size_t)index * map->entry_bytes;
+    return map->pool.content + (size_t)index * map->pool.bytes;
 }
-
-/* Allocate an entry outside the table; 0 without memory. The pool may move, which invalidates pointers into it. */
-uint32_t multimap_allocate(struct multimap *);
-void multimap_release(struct multimap *, uint32_t index);
 
 /* Insert an entry behind the last entry of its key without a greater order; it passes at most MOST_PASSED entries.
    False without memory. */
 bool multimap_insert(struct multimap *, uint32_t index, uint64_t key, int64_t order);
+/* Allocate and insert an entry; return the caller's struct, which is otherwise unset, or NULL without memory. */
+void *multimap_add(struct multimap *, uint64_t key, int64_t order);
 /* Take an entry out of the table; it stays allocated. */
 void multimap_remove(struct multimap *, uint32_t index);
+/* Take an entry out of the table and release it. */
+void multimap_drop(struct multimap *, uint32_t index);
 
 static inline uint32_t multimap_bucket(const struct multimap *map, uint64_t key)
 {
@@ -63,5 +72,3 @@ static inline uint32_t multimap_next(const struct multimap *map, uint32_t index)
 {
     return ((struct entry *)multimap_at(map, index))->next;
 }
-
-#endif

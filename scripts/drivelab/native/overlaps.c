@@ -26,10 +26,7 @@ struct flying {
     unsigned levels; /* bit l: a request of that level may be in flight */
 };
 
-static unsigned bits(unsigned level)
-{
-    return FIRST_BITS + level * STEP_BITS;
-}
+static unsigned bits(unsigned level) { return FIRST_BITS + level * STEP_BITS; }
 
 static uint32_t *head(const struct flying *f, uint64_t stretch, unsigned level, bool changes)
 {

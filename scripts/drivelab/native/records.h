@@ -1,6 +1,5 @@
 /* The records of blktrace files (include/uapi/linux/blktrace_api.h): versions 7 and 8, little-endian. */
-#ifndef DRIVELAB_RECORDS_H
-#define DRIVELAB_RECORDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -80,5 +79,3 @@ static inline struct event parse_record(const uint8_t *at)
     }
     return event;
 }
-
-#endif

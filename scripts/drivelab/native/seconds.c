@@ -4,10 +4,7 @@
 enum { DECIMALS = 9, MOST_DIGITS = 10 };
 static const uint64_t MOST_SECONDS = INT64_MAX / 1000000000 - 1;
 
-static int is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
+static int is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* Write ns, and return the number of rows before the first that is not digits, or digits, a point and at most nine
  * digits, or that could exceed 2^63 ns. Text i is [text + offsets[i], text + offsets[i + 1]).
@@ -15,8 +12,7 @@ static int is_digit(char c)
 int64_t seconds_parse(int64_t rows, const int32_t *offsets, const char *text, int64_t *ns)
 {
     for (int64_t row = 0; row < rows; row++) {
-        const char *at = text + offsets[row], *end = text + offsets[row + 1];
-        const char *whole = at;
+        const char *whole = text + offsets[row], *at = whole, *end = text + offsets[row + 1];
         uint64_t value = 0;
         int left = DECIMALS;
         for (; at < end && is_digit(*at); at++)

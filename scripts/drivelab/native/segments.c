@@ -2,23 +2,19 @@
 
 bool queue_segment(struct matcher *m, uint32_t row, uint64_t key, uint32_t bytes, int64_t order)
 {
-    uint32_t index = multimap_allocate(&m->segments);
-    if (!index || !multimap_insert(&m->segments, index, key, order))
+    struct segment *segment = multimap_add(&m->segments, key, order);
+    if (!segment)
         return false;
-    struct segment *segment = segment_at(m, index);
-    segment->bytes = bytes;
-    segment->row = row;
-    segment->next_member = 0;
-    segment->marked = false;
-    m->rows[row].open++;
+    *segment = (struct segment){.entry = segment->entry, .bytes = bytes, .row = row};
+    row_at(m, row)->open++;
     return true;
 }
 
 void close_segment(struct matcher *m, uint32_t index)
 {
     uint32_t row = segment_at(m, index)->row;
-    multimap_release(&m->segments, index);
-    m->rows[row].open--;
+    pool_release(&m->segments.pool, index);
+    row_at(m, row)->open--;
     drop_if_done(m, row);
 }
 
@@ -118,10 +114,10 @@ static uint32_t gather_discards(struct matcher *m, uint64_t key, uint32_t bytes)
     uint64_t sum = 0;
     if ((key & 3) != DISCARDS || !index)
         return 0;
-    uint32_t pid = m->rows[segment_at(m, index)->row].pid;
+    uint32_t pid = row_at(m, segment_at(m, index)->row)->pid;
     for (; index && sum < bytes && scanned++ < MOST_SCANNED; index = segment_at(m, index)->entry.younger) {
         const struct segment *segment = segment_at(m, index);
-        if ((segment->entry.key & 3) != DISCARDS || m->rows[segment->row].pid != pid)
+        if ((segment->entry.key & 3) != DISCARDS || row_at(m, segment->row)->pid != pid)
             continue;
         sum += segment->bytes;
         m->parts[depth++] = index;

@@ -54,8 +54,6 @@ class EngineOptions:
     """Seed of the first 8 bytes of each written block. None: a new seed each time, so that the data is new to every
     drive."""
     runtime_s: float | None = None
-    spin_us: int | None = None
-    """The engine spins for this long before a request is due. None: this host's wake-up noise, as measured."""
 
     def __post_init__(self) -> None:
         if self.cpus and self.threads is None:
@@ -103,7 +101,6 @@ def command(
         ("--realtime", options.realtime_priority),
         ("--seed", options.seed),
         ("--runtime-s", options.runtime_s),
-        ("--spin-us", options.spin_us),
     ):
         argv += [] if value is None else [option, str(value)]
     return argv

@@ -66,7 +66,7 @@ class _FileFacts(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Rows:
-    """Decoded requests, in the decoder's own records (native/match.h)."""
+    """Decoded requests, in the decoder's own records (native/matcher.h)."""
 
     content: npt.NDArray[np.uint8]
     count: int

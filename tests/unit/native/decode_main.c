@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "match.h"
+#include "matcher.h"
 
 #define ROWS 1024
 

@@ -1,17 +1,12 @@
 /* Open the schedules on the command line and print the verdict on each. */
-#include "schedule.h"
+#include "files.h"
 
 int main(int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
         struct schedule schedule;
         struct refusal refusal;
-        if (schedule_open(&schedule, argv[i], &refusal)) {
-            puts("accepted");
-            schedule_close(&schedule);
-        } else {
-            puts(refusal.message);
-        }
+        puts(schedule_open(&schedule, argv[i], &refusal) ? "accepted" : refusal.message);
     }
     return 0;
 }

@@ -36,7 +36,7 @@ def build(program: Path, *sources: Path, sanitizers: str = "address,undefined") 
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("reader") / "reader"
     return build(
-        program, Path(__file__).with_name("schedule_main.c"), ENGINE_SOURCES / "schedule.c", ENGINE_SOURCES / "mapped.c"
+        program, Path(__file__).with_name("schedule_main.c"), ENGINE_SOURCES / "schedule.c", ENGINE_SOURCES / "files.c"
     )
 
 

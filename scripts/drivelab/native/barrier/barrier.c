@@ -52,31 +52,19 @@ static void wait_before(const char *path)
     pthread_mutex_unlock(&lock);
 }
 
-static int open_as(const char *name, const char *path, int flags, va_list arguments)
-{
-    mode_t mode = 0;
-    if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE)
-        mode = va_arg(arguments, mode_t);
-    wait_before(path);
-    open_function *next;
-    *(void **)&next = dlsym(RTLD_NEXT, name);
-    return next(path, flags, mode);
-}
-
 int open(const char *path, int flags, ...)
 {
-    va_list arguments;
-    va_start(arguments, flags);
-    int descriptor = open_as("open", path, flags, arguments);
-    va_end(arguments);
-    return descriptor;
+    mode_t mode = 0;
+    if ((flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE) {
+        va_list arguments;
+        va_start(arguments, flags);
+        mode = va_arg(arguments, mode_t);
+        va_end(arguments);
+    }
+    wait_before(path);
+    open_function *next;
+    *(void **)&next = dlsym(RTLD_NEXT, "open");
+    return next(path, flags | O_LARGEFILE, mode); /* as open64 does; it does not matter to a program that calls open */
 }
 
-int open64(const char *path, int flags, ...)
-{
-    va_list arguments;
-    va_start(arguments, flags);
-    int descriptor = open_as("open64", path, flags, arguments);
-    va_end(arguments);
-    return descriptor;
-}
+int open64(const char *path, int flags, ...) __attribute__((alias("open")));

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <linux/fs.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -14,7 +13,6 @@
 #include "clock.h"
 
 #define THREADS 16
-#define STACK_BYTES ((size_t)128 << 10)
 
 static int32_t execute(const struct target *target, const struct job *job)
 {
@@ -57,31 +55,18 @@ static void *work(void *argument)
     return NULL;
 }
 
-struct blocking *blocking_start(const struct target *target, struct refusal *refusal)
+bool blocking_start(struct blocking *blocking, const struct target *target, struct refusal *refusal)
 {
-    struct blocking *blocking = calloc(1, sizeof *blocking);
-    if (!blocking || (blocking->event = eventfd(0, EFD_CLOEXEC)) < 0) {
-        refuse(refusal, BAD_HOST, "cannot start threads for discards (%s)", strerror(errno));
-        free(blocking);
-        return NULL;
-    }
     blocking->target = target;
     pthread_mutex_init(&blocking->lock, NULL);
     pthread_cond_init(&blocking->more, NULL);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    for (unsigned i = 0; i < THREADS; i++) {
+    blocking->event = eventfd(0, EFD_CLOEXEC);
+    int error = blocking->event < 0 ? errno : 0;
+    for (unsigned i = 0; i < THREADS && !error; i++) {
         pthread_t thread;
-        int error = pthread_create(&thread, &attributes, work, blocking);
-        if (error) { /* running threads keep using `blocking`; the program ends now anyway */
-            refuse(refusal, BAD_HOST, "cannot start threads for discards (%s)", strerror(error));
-            return NULL;
-        }
+        error = pthread_create(&thread, NULL, work, blocking);
     }
-    pthread_attr_destroy(&attributes);
-    return blocking;
+    return !error || refuse(refusal, BAD_HOST, "cannot start threads for discards (%s)", strerror(error));
 }
 
 void blocking_submit(struct blocking *blocking, const struct job *job)

@@ -1,8 +1,7 @@
 /* Discards and write-zeroes, and flushes of a polled replay. Before Linux 6.12, io_uring does not support them for
    block devices, and their system calls block. So a few threads execute them; they are started only for schedules
    with such requests. */
-#ifndef DRIVELAB_REPLAY_BLOCKING_H
-#define DRIVELAB_REPLAY_BLOCKING_H
+#pragma once
 
 #include <pthread.h>
 
@@ -18,7 +17,7 @@ struct job {
 };
 
 struct blocking {
-    const struct target *target;
+    const struct target *target; /* NULL before the start */
     int event; /* becomes readable when jobs have ended */
     pthread_mutex_t lock;
     pthread_cond_t more;
@@ -26,11 +25,9 @@ struct blocking {
     struct job queue[MOST_IN_FLIGHT], done[MOST_IN_FLIGHT];
 };
 
-/* Start the threads; NULL with a refusal on failure. */
-struct blocking *blocking_start(const struct target *, struct refusal *);
+/* Start the threads; false with a refusal on failure. */
+bool blocking_start(struct blocking *, const struct target *, struct refusal *);
 /* Submit a job; at most MOST_IN_FLIGHT jobs at a time. */
 void blocking_submit(struct blocking *, const struct job *);
 /* Take ended jobs, at most `most`; return their number. */
 uint32_t blocking_reap(struct blocking *, struct job *jobs, uint32_t most);
-
-#endif

@@ -3,15 +3,14 @@
    Each block of a write has a key, a function of the seed, the request's index and the block's number in the request.
    The first word of a block is the key, and the rest is the random data of the area, which costs no time: to write all
    words would take about 1 us for 4 KiB. */
-#ifndef DRIVELAB_REPLAY_BUFFERS_H
-#define DRIVELAB_REPLAY_BUFFERS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/uio.h>
 
-#include "schedule.h"
+#include "files.h"
 
 #define BLOCK_BITS 17 /* of a block's number in its request, at most 64 MiB of 512 bytes */
 
@@ -53,5 +52,3 @@ struct piece buffers_take_data(struct buffers *, uint32_t bytes, uint64_t index)
    would find the data of another request and report an error. */
 struct piece buffers_take_room(struct buffers *, uint32_t bytes);
 void buffers_give_back(struct buffers *, struct piece *);
-
-#endif

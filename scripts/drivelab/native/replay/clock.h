@@ -1,10 +1,11 @@
 /* Time, and how late this host wakes a sleeping thread. */
-#ifndef DRIVELAB_REPLAY_CLOCK_H
-#define DRIVELAB_REPLAY_CLOCK_H
+#pragma once
 
 #include <liburing.h>
 #include <stdint.h>
 #include <time.h>
+
+#include "records.h"
 
 #define SECOND_NS INT64_C(1000000000)
 
@@ -17,23 +18,13 @@ static inline int64_t clock_now_ns(clockid_t clock)
 
 static inline int64_t now_ns(void) { return clock_now_ns(CLOCK_MONOTONIC); }
 
-static inline struct __kernel_timespec timespec_of(int64_t ns)
-{
-    return (struct __kernel_timespec){.tv_sec = ns / SECOND_NS, .tv_nsec = ns % SECOND_NS};
-}
-
 /* A host whose 99th percentile exceeds this is not idle; spinning longer would only take CPU time from the drive's
    completions. */
 #define MOST_MARGIN_NS 500000
 
-struct wakeups {
-    uint64_t p50_ns, p95_ns, p99_ns, max_ns;
-};
+/* Sleep until a completion in the ring (NULL: in none), a signal, or a time; return whether it was the time. */
+bool sleep_for(struct io_uring *ring, int64_t ns);
 
-/* Sleep a few hundred times in the idle ring, in the same way as the replay; takes about 0.1 s. */
-struct wakeups measure_wakeups(struct io_uring *ring);
-
-/* Return how long the engine spins, instead of sleeping, before a request is due. */
-uint64_t spin_margin_ns(const struct wakeups *);
-
-#endif
+/* Sleep a few hundred times in the idle ring, in the same way as the replay; takes about 0.1 s.
+   Store how late the wake-ups were, and how long the engine shall spin before a request is due. */
+void measure_wakeups(struct io_uring *ring, struct results_header *);

@@ -3,23 +3,15 @@
    A thread takes the next requests of the file only when it can issue them (or will be the one to wait for the next
    deadline), so all threads have work as long as there is any, and requests begin in the order of the file. Each
    request that waits for another becomes the task of the thread that completes the other. */
-#ifndef DRIVELAB_REPLAY_ENGINE_H
-#define DRIVELAB_REPLAY_ENGINE_H
+#pragma once
 
 #include <liburing.h>
 #include <signal.h>
 
 #include "blocking.h"
-#include "buffers.h"
 #include "clock.h"
-#include "nvme.h"
-#include "options.h"
-#include "pager.h"
 #include "parked.h"
-#include "results.h"
 #include "ring.h"
-#include "schedule.h"
-#include "target.h"
 
 #define NEVER INT64_MAX
 /* user_data of the read that completes when jobs of the threads end; requests have their slot's number. */
@@ -33,10 +25,9 @@ struct engine {
     struct schedule *schedule;
     struct results *results;
     struct target *target;
-    struct issuer *issuers; /* as many as options->threads */
+    struct issuer *issuers; /* as many as options->threads are in use */
     struct pager pager;
     struct waiting waiting;
-    uint64_t seed;
     int64_t start_ns; /* of the monotonic clock */
     sigset_t signals; /* that the main thread blocks when it issues requests */
     bool refused;     /* a thread could not begin */
@@ -73,7 +64,7 @@ struct issuer {
 
     struct io_uring ring;
     struct buffers buffers;
-    struct blocking *blocking; /* NULL if the schedule does not need it */
+    struct blocking blocking; /* not started if the schedule does not need it */
     struct due_heap due;
     int64_t margin_ns; /* shortest time to sleep; spin if less is left */
     int64_t watch_ns;  /* no sleep within this time after a submission or completion, if the thread watches; 0 if the
@@ -129,12 +120,7 @@ static inline bool needs_thread(const struct engine *engine, unsigned operation)
    while it has requests in flight. */
 static inline bool polls_jobs(const struct issuer *issuer)
 {
-    return issuer->engine->options->polled && issuer->blocking && issuer->in_flight;
-}
-
-static inline const struct schedule_record *engine_record(const struct engine *engine, uint64_t index)
-{
-    return &engine->schedule->records[index];
+    return issuer->engine->options->polled && issuer->blocking.target && issuer->in_flight;
 }
 
 /* Prepare due requests, at most MOST_TOGETHER. Return when the next request can be issued without a completion of this
@@ -158,5 +144,3 @@ void reap_listen(struct issuer *);
 bool issuer_watches(const struct issuer *);
 /* Run a thread's part of the replay until its end. */
 void issuer_run(struct issuer *);
-
-#endif

@@ -8,13 +8,6 @@
 /* Delay before looking again for what another thread frees. */
 #define LOOK_AGAIN_NS 20000
 
-static void out_of_memory(void)
-{
-    static const char message[] = "drivelab-replay: out of memory\n";
-    fputs(message, stderr);
-    abort();
-}
-
 /* Return whether the dependency of a request that has one is incomplete; otherwise raise `due` to the end of the wait
    for it. */
 static bool is_awaited(const struct engine *engine, const struct schedule_record *record, uint64_t *due)
@@ -32,9 +25,12 @@ void issue_park(struct issuer *issuer, uint32_t index)
     struct engine *engine = issuer->engine;
     const struct schedule_record *record = &engine->schedule->records[index];
     uint64_t due = record->deadline_ns;
-    if (!(is_awaited(engine, record, &due) ? waiting_add(&engine->waiting, index, record->after - 1)
-                                           : due_add(&issuer->due, index, due)))
-        out_of_memory();
+    if (is_awaited(engine, record, &due)) {
+        waiting_add(&engine->waiting, index, record->after - 1);
+    } else if (!due_add(&issuer->due, index, due)) {
+        fputs("drivelab-replay: out of memory\n", stderr);
+        abort();
+    }
 }
 
 /* Return whether the next request of the file, whose deadline has passed, is not due because it waits for another, or
@@ -42,7 +38,7 @@ void issue_park(struct issuer *issuer, uint32_t index)
    issued like one without. */
 static bool must_park(const struct engine *engine, uint64_t index, int64_t now, uint64_t *due)
 {
-    const struct schedule_record *record = engine_record(engine, index);
+    const struct schedule_record *record = &engine->schedule->records[index];
     *due = record->deadline_ns;
     return record->after && (is_awaited(engine, record, due) || (int64_t)*due > now);
 }
@@ -69,7 +65,7 @@ static void tell_shortage(struct issuer *issuer, bool is_short)
    one could hold all, and the others would have to ask again and again. */
 static uint32_t room_of(const struct issuer *issuer, uint32_t limit, uint32_t used)
 {
-    uint32_t threads = issuer->engine->options->threads, share = (limit + threads - 1) / threads;
+    uint32_t threads = (uint32_t)issuer->engine->options->threads, share = (limit + threads - 1) / threads;
     uint32_t own = share > issuer->in_flight ? share - issuer->in_flight : 0, all = limit > used ? limit - used : 0;
     return own < all ? own : all;
 }
@@ -115,7 +111,7 @@ static bool take(struct issuer *issuer, int64_t now)
     do {
         if (first >= count)
             return false;
-        const struct schedule_record *record = engine_record(engine, first);
+        const struct schedule_record *record = &engine->schedule->records[first];
         end = first + 1;
         if ((int64_t)record->deadline_ns <= now) {
             uint32_t used = __atomic_load_n(&engine->in_flight, __ATOMIC_RELAXED), limit = limit_of(engine, record);
@@ -128,7 +124,7 @@ static bool take(struct issuer *issuer, int64_t now)
             }
             if (room > MOST_TOGETHER - issuer->prepared)
                 room = MOST_TOGETHER - issuer->prepared;
-            while (end - first < room && end < count && (int64_t)engine_record(engine, end)->deadline_ns <= now)
+            while (end - first < room && end < count && (int64_t)engine->schedule->records[end].deadline_ns <= now)
                 end++;
         }
     } while (!__atomic_compare_exchange_n(&engine->taken, &first, end, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
@@ -210,7 +206,7 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
     for (unsigned parked = 0; issuer->prepared < MOST_TOGETHER;) {
         const struct schedule_record *next = NULL;
         if (issuer->next < issuer->taken_to || take(issuer, now))
-            next = engine_record(engine, issuer->next);
+            next = &engine->schedule->records[issuer->next];
         if (dependencies)
             first = due_first(&issuer->due);
         /* A due parked request comes first, because it precedes the next request in the file. Otherwise, if all
@@ -237,7 +233,7 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
         }
         if (now < (int64_t)due)
             return (int64_t)due;
-        const struct schedule_record *record = from_parked ? engine_record(engine, index) : next;
+        const struct schedule_record *record = from_parked ? &engine->schedule->records[index] : next;
         uint32_t wished = from_parked ? 1 : (uint32_t)(issuer->taken_to - issuer->next);
         if (!has_place(issuer, limit_of(engine, record), wished) || !prepare(issuer, record, index, due)) {
             issuer->blocked = true;
@@ -297,9 +293,9 @@ void issue_submit(struct issuer *issuer)
     __atomic_fetch_add(&header->issued, issuer->prepared, __ATOMIC_RELAXED);
     results_raise(&header->most_in_flight, most);
     for (uint32_t i = 0; i < issuer->job_count; i++)
-        blocking_submit(issuer->blocking, &issuer->jobs[i]);
+        blocking_submit(&issuer->blocking, &issuer->jobs[i]);
     issuer->prepared = issuer->job_count = 0;
     issue_submit_rest(issuer);
     issuer->submitted_ns = (int64_t)now;
-    pager_set_position(&engine->pager, __atomic_load_n(&engine->taken, __ATOMIC_RELAXED));
+    __atomic_store_n(&engine->pager.position, __atomic_load_n(&engine->taken, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }

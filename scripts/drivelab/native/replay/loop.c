@@ -9,10 +9,7 @@
 
    Without real-time priority, threads on all CPUs would also keep off the threads that serve the device, until the
    scheduler's next tick. So they give way once before they spin with requests in flight. */
-#include <errno.h>
-#include <math.h>
 #include <sched.h>
-#include <stdlib.h>
 
 #include "engine.h"
 
@@ -42,7 +39,7 @@ static void check_for_end(struct engine *engine, int64_t now)
         engine->results->header->signal = (uint32_t)number;
         engine_stop(engine, INTERRUPTED);
     }
-    if (engine->options->runtime_s > 0 && (double)now >= engine->options->runtime_s * 1e9)
+    if (now >= engine->options->runtime_ns)
         engine_stop(engine, TIME_IS_UP);
 }
 
@@ -59,14 +56,11 @@ static void beat(struct issuer *issuer, int64_t now)
 static int64_t wake_up_at(const struct issuer *issuer, int64_t next)
 {
     const struct options *options = issuer->engine->options;
-    int64_t beat_at = issuer->beat_ns + BEAT_NS, wake = next;
+    int64_t beat_at = issuer->beat_ns + BEAT_NS, end = options->runtime_ns, wake = next;
     if (next != NEVER && !(options->priority && issuer->in_flight))
         wake -= issuer->margin_ns;
-    if (options->runtime_s > 0) {
-        double end = ceil(options->runtime_s * 1e9);
-        if (end < (double)beat_at)
-            beat_at = (int64_t)end;
-    }
+    if (end < wake)
+        wake = end;
     return wake < beat_at ? wake : beat_at;
 }
 
@@ -74,16 +68,6 @@ static void spin(struct issuer *issuer, int64_t next)
 {
     while (!asked_to_stop && !ring_has_news(&issuer->ring) && !polls_jobs(issuer) && elapsed_ns(issuer->engine) < next)
         relax();
-}
-
-/* Sleep until a completion, a signal, or a time; return whether it was the time. */
-static bool sleep_for(struct issuer *issuer, int64_t ns)
-{
-    struct __kernel_timespec timeout = timespec_of(ns);
-    struct timespec plain = {.tv_sec = ns / SECOND_NS, .tv_nsec = ns % SECOND_NS};
-    struct io_uring_cqe *cqe;
-    return issuer->engine->options->polled ? !nanosleep(&plain, NULL)
-                                           : io_uring_wait_cqe_timeout(&issuer->ring, &cqe, &timeout) == -ETIME;
 }
 
 /* A sleep and a wake-up take as long as an I/O of a fast drive and would count as its latency. So the loop polls for
@@ -119,8 +103,6 @@ static int64_t watched_until(const struct issuer *issuer)
 static void adapt_margin(struct issuer *issuer, int64_t late_ns)
 {
     int64_t least = (int64_t)issuer->engine->results->header->spin_ns;
-    if (issuer->engine->options->has_spin)
-        return;
     issuer->margin_ns += late_ns > issuer->margin_ns ? 99 * STEP_NS : -STEP_NS;
     if (issuer->margin_ns < least)
         issuer->margin_ns = least;
@@ -136,7 +118,7 @@ static bool hangs(const struct issuer *issuer, int64_t now)
         int64_t progress = __atomic_load_n(&engine->issuers[i].progress_ns, __ATOMIC_RELAXED);
         last = progress > last ? progress : last;
     }
-    return issuer->in_flight && (double)(now - last) > engine->options->watchdog_s * 1e9;
+    return issuer->in_flight && now - last > engine->options->watchdog_ns;
 }
 
 static bool all_done(const struct issuer *issuer, bool stopping)
@@ -162,15 +144,14 @@ void issuer_run(struct issuer *issuer)
             next = now + RETRY_NS;
         else if (state == RUNNING)
             next = issue_due(issuer, now);
-        if (issuer->prepared) {
+        bool submits = issuer->prepared;
+        if (submits)
             issue_submit(issuer);
-            if (reap(issuer))
-                continue;
-        } else if (reap(issuer)) {
+        if (reap(issuer))
             continue;
-        } else if (all_done(issuer, state != RUNNING)) {
+        if (!submits && all_done(issuer, state != RUNNING))
             return;
-        } else if (hangs(issuer, now)) {
+        if (!submits && hangs(issuer, now)) {
             __atomic_store_n(&engine->state, HUNG, __ATOMIC_RELEASE);
             return;
         }
@@ -183,7 +164,7 @@ void issuer_run(struct issuer *issuer)
         } else if (issuer->in_flight && now < watched && issuer_watches(issuer)) {
             spin(issuer, next < watched ? next : watched);
         } else if (wake > now) {
-            if (sleep_for(issuer, wake - now))
+            if (sleep_for(engine->options->polled ? NULL : &issuer->ring, wake - now))
                 adapt_margin(issuer, elapsed_ns(engine) - wake);
         } else if (next != NEVER) {
             if (issuer->in_flight && !issuer->watch_ns)

@@ -3,16 +3,15 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "engine.h"
 
 /* Time before the first request, so that it is not already late. */
 #define HEAD_START_NS 2000000
+#define STACK_BYTES ((size_t)1 << 20) /* of each thread; none needs much, but sanitizers take some */
 
 static void on_signal(int number) { asked_to_stop = number; }
 
@@ -34,23 +33,19 @@ static bool take_cpu(const struct options *options, unsigned number, struct refu
         if (sched_setaffinity(0, sizeof set, &set))
             return refuse(refusal, BAD_HOST, "the replay cannot run on CPU %d (%s)", cpu, strerror(errno));
     }
-    struct sched_param parameter = {.sched_priority = options->priority};
+    struct sched_param parameter = {.sched_priority = (int)options->priority};
     /* SCHED_RESET_ON_FORK: children of this thread, also the kernel's io-wq workers, do not inherit the priority. */
     if (options->priority && sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &parameter))
         return refuse(refusal, BAD_HOST, "the real-time priority %d is not granted (%s); run as root (in a "
                       "container: with CAP_SYS_NICE), or without real-time priority",
-                      options->priority, strerror(errno));
+                      parameter.sched_priority, strerror(errno));
     return true;
 }
 
 static bool open_shared(struct engine *engine, struct refusal *refusal)
 {
     const struct options *options = engine->options;
-    engine->seed = options->seed;
-    if (!options->has_seed && getrandom(&engine->seed, sizeof engine->seed, 0) != sizeof engine->seed)
-        return refuse(refusal, BAD_HOST, "cannot get random numbers from the kernel (%s)", strerror(errno));
     pthread_mutex_init(&engine->waiting.lock, NULL);
-    engine->state = RUNNING;
     if (!schedule_open(engine->schedule, options->schedule, refusal) ||
         !results_open(engine->results, options->results, engine->schedule->header.count,
                       engine->schedule->header.checksum, refusal) ||
@@ -58,10 +53,6 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
         (options->nvme && !nvme_open(engine->target, options->nvme, engine->schedule, refusal)))
         return false;
     engine->pager = (struct pager){engine->schedule, engine->results, 0};
-    engine->issuers = aligned_alloc(_Alignof(struct issuer), options->threads * sizeof *engine->issuers);
-    if (!engine->issuers)
-        return refuse(refusal, BAD_HOST, "not enough memory for %u threads", options->threads);
-    memset(engine->issuers, 0, options->threads * sizeof *engine->issuers);
     for (unsigned i = 0; i < options->threads; i++) {
         engine->issuers[i].engine = engine;
         engine->issuers[i].number = i;
@@ -75,34 +66,23 @@ static bool open_own(struct issuer *issuer)
     struct engine *engine = issuer->engine;
     const uint64_t *operations = engine->schedule->operations;
     struct refusal *refusal = &issuer->refusal;
-    for (unsigned operation = 0; operation < OPERATIONS && !issuer->blocking && !refusal->status; operation++)
+    for (unsigned operation = 0; operation < OPERATIONS && !issuer->blocking.target; operation++)
         if (operations[operation] && needs_thread(engine, operation))
-            issuer->blocking = blocking_start(engine->target, refusal);
+            blocking_start(&issuer->blocking, engine->target, refusal);
     if (!issuer->number) /* no thread that was started before gets signals and wakes up for them */
         pthread_sigmask(SIG_SETMASK, &engine->signals, NULL);
     if (refusal->status || !take_cpu(engine->options, issuer->number, refusal) ||
         !ring_open(&issuer->ring, (unsigned)engine->options->depth, engine->options, refusal) ||
-        !buffers_make(&issuer->buffers, engine->schedule, engine->seed, refusal) ||
+        !buffers_make(&issuer->buffers, engine->schedule, engine->options->seed, refusal) ||
         !ring_register(&issuer->ring, engine->target, &issuer->buffers, refusal))
         return false;
+    memset(issuer->slots, 0, sizeof issuer->slots); /* its pages become resident now, not at a request */
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)
         issuer->free_slots[i] = (uint16_t)i;
     prctl(PR_SET_TIMERSLACK, 1UL);
-    if (issuer->blocking && !engine->options->polled)
+    if (issuer->blocking.target && !engine->options->polled)
         reap_listen(issuer);
     return true;
-}
-
-static void measure_host(struct engine *engine)
-{
-    const struct options *options = engine->options;
-    struct results_header *header = engine->results->header;
-    struct wakeups wakeups = measure_wakeups(options->polled ? NULL : &engine->issuers[0].ring);
-    header->spin_ns = options->has_spin ? options->spin_us * 1000 : spin_margin_ns(&wakeups);
-    header->wakeup_p50_ns = wakeups.p50_ns;
-    header->wakeup_p95_ns = wakeups.p95_ns;
-    header->wakeup_p99_ns = wakeups.p99_ns;
-    header->wakeup_max_ns = wakeups.max_ns;
 }
 
 static void start(struct engine *engine)
@@ -116,7 +96,7 @@ static void start(struct engine *engine)
         issuer->watch_ns = watches ? issuer->margin_ns : 0;
         header->plain_buffers |= !issuer->buffers.registered;
     }
-    header->threads = options->threads;
+    header->threads = (uint32_t)options->threads;
     header->polled = options->polled;
     header->kernel_thread = options->kernel_thread;
     header->nvme = options->nvme != NULL;
@@ -130,12 +110,10 @@ static void start(struct engine *engine)
 /* Release the target now; the kernel would hold it until some time after the end of the program. */
 static void release_target(struct issuer *issuer)
 {
-    if (issuer->blocking && !issuer->engine->options->polled) { /* end the read that listens to the threads */
+    if (issuer->blocking.target && !issuer->engine->options->polled) { /* end the read that listens to the threads */
         uint64_t one = 1;
-        struct io_uring_cqe *cqe;
-        struct __kernel_timespec timeout = timespec_of(SECOND_NS);
-        if (write(issuer->blocking->event, &one, sizeof one) == sizeof one)
-            io_uring_wait_cqe_timeout(&issuer->ring, &cqe, &timeout);
+        if (write(issuer->blocking.event, &one, sizeof one) == sizeof one)
+            sleep_for(&issuer->ring, SECOND_NS);
     }
     io_uring_unregister_files(&issuer->ring);
     io_uring_unregister_buffers(&issuer->ring);
@@ -154,7 +132,7 @@ static void *issue(void *argument)
     if (__atomic_load_n(&engine->refused, __ATOMIC_RELAXED))
         return NULL;
     if (!issuer->number) {
-        measure_host(engine);
+        measure_wakeups(engine->options->polled ? NULL : &issuer->ring, engine->results->header);
         start(engine);
     }
     pthread_barrier_wait(&all_start);
@@ -168,7 +146,7 @@ static void *issue(void *argument)
 
 static bool run_threads(struct engine *engine, struct refusal *refusal)
 {
-    unsigned threads = engine->options->threads;
+    unsigned threads = (unsigned)engine->options->threads;
     pthread_barrier_init(&all_open, NULL, threads);
     pthread_barrier_init(&all_start, NULL, threads);
     for (unsigned i = 1; i < threads; i++) {
@@ -185,6 +163,10 @@ static bool replay(struct engine *engine, struct refusal *refusal)
     sigset_t all; /* threads inherit the blocked set */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &engine->signals);
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_setattr_default_np(&attributes);
     if (!open_shared(engine, refusal) || !run_threads(engine, refusal))
         return false;
     issue(&engine->issuers[0]);
@@ -205,7 +187,9 @@ int main(int argc, char **argv)
     static struct schedule schedule;
     static struct results results;
     static struct target target;
-    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .target = &target};
+    static struct issuer issuers[MOST_THREADS];
+    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .target = &target,
+                                   .issuers = issuers, .state = RUNNING};
     struct refusal refusal;
     struct io_uring ring;
     handle_signals();

@@ -11,7 +11,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "nvme.h"
+#include "target.h"
 
 /* NVM Express base specification 2.0, section 5.17, and NVM command set specification 1.0, section 3. */
 enum { FLUSH_COMMAND = 0x00, WRITE_COMMAND = 0x01, READ_COMMAND = 0x02, ZEROES_COMMAND = 0x08, DATASET_COMMAND = 0x09 };
@@ -106,15 +106,11 @@ bool nvme_open(struct target *target, const char *path, const struct schedule *s
         return refuse(refusal, BAD_TARGET, "%s: cannot open the NVMe device (%s)", path, strerror(errno));
     if (fstat(target->file, &block) || fstat(file, &character) || !S_ISBLK(block.st_mode) ||
         !S_ISCHR(character.st_mode) || !same_namespace(target->file, file, &block, &character))
-        refuse(refusal, BAD_TARGET, "%s: is not the NVMe character device of the approved target; nothing was written",
-               path);
-    else if (fits_commands(path, block.st_rdev, schedule, target->block_bytes, refusal)) {
-        target->nvme = file;
-        target->namespace = (uint32_t)ioctl(file, NVME_IOCTL_ID);
-        return true;
-    }
-    close(file);
-    return false;
+        return refuse(refusal, BAD_TARGET, "%s: is not the NVMe character device of the approved target; nothing was "
+                      "written", path);
+    target->nvme = file;
+    target->namespace = (uint32_t)ioctl(file, NVME_IOCTL_ID);
+    return fits_commands(path, block.st_rdev, schedule, target->block_bytes, refusal);
 }
 
 void nvme_put(struct io_uring_sqe *sqe, const struct target *target, const struct schedule_record *record, void *data,

@@ -1,6 +1,5 @@
 /* The command line. */
-#ifndef DRIVELAB_REPLAY_OPTIONS_H
-#define DRIVELAB_REPLAY_OPTIONS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,14 +12,12 @@ struct options {
     const char *schedule, *results;
     const char *nvme; /* NULL: requests go through the block layer */
     const char *target, *identity;
-    uint64_t depth, seed, spin_us;
-    double watchdog_s, runtime_s;            /* runtime 0: no limit */
-    int cpus[MOST_THREADS], priority;        /* a CPU for each thread, -1: any; 0: no real-time priority */
-    unsigned threads;
-    bool go_on, has_seed, has_spin, possible; /* possible: only look at this host */
-    bool polled, kernel_thread; /* completions are polled in the driver; a kernel thread submits (SQPOLL) */
+    uint64_t depth, seed, threads;
+    uint64_t priority;               /* 0: no real-time priority */
+    int64_t watchdog_ns, runtime_ns; /* runtime INT64_MAX: no limit */
+    int cpus[MOST_THREADS];          /* a CPU for each thread, -1: any */
+    int go_on, possible;             /* possible: only look at this host */
+    int polled, kernel_thread;       /* completions are polled in the driver; a kernel thread submits (SQPOLL) */
 };
 
 bool options_read(struct options *, int argc, char **argv, struct refusal *);
-
-#endif

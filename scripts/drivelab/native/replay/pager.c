@@ -1,4 +1,4 @@
-#include "pager.h"
+#include "files.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -8,7 +8,6 @@
 #define AHEAD_BYTES ((size_t)4 << 20)
 #define BEHIND_BYTES ((size_t)1 << 20)
 #define PAUSE_NS 20000000
-#define STACK_BYTES ((size_t)128 << 10)
 
 static void serve(const struct mapped *mapped, size_t start, uint64_t position, size_t record_bytes, bool writable,
                   bool drop)
@@ -49,12 +48,7 @@ static void *run(void *argument)
 bool pager_start(struct pager *pager, struct refusal *refusal)
 {
     update_pages(pager, 0, false);
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     pthread_t thread;
-    int error = pthread_create(&thread, &attributes, run, pager);
-    pthread_attr_destroy(&attributes);
+    int error = pthread_create(&thread, NULL, run, pager);
     return !error || refuse(refusal, BAD_HOST, "cannot start a thread (%s)", strerror(error));
 }

@@ -5,9 +5,8 @@
 static void release_waiters(struct issuer *issuer, uint64_t index)
 {
     struct waiting *waiting = &issuer->engine->waiting;
-    uint32_t waiter;
     pthread_mutex_lock(&waiting->lock);
-    while (waiting_release(waiting, (uint32_t)index, &waiter))
+    for (uint32_t waiter; (waiter = waiting_release(waiting, (uint32_t)index));)
         issue_park(issuer, waiter);
     pthread_mutex_unlock(&waiting->lock);
 }
@@ -63,7 +62,7 @@ static uint32_t reap_jobs(struct issuer *issuer, int64_t *last_ns)
 {
     struct job jobs[MOST_TOGETHER];
     uint32_t count = 0, part;
-    while ((part = blocking_reap(issuer->blocking, jobs, MOST_TOGETHER))) {
+    while ((part = blocking_reap(&issuer->blocking, jobs, MOST_TOGETHER))) {
         for (uint32_t i = 0; i < part; i++) {
             int64_t at = jobs[i].complete_ns - issuer->engine->start_ns;
             *last_ns = at > *last_ns ? at : *last_ns;
@@ -77,7 +76,7 @@ static uint32_t reap_jobs(struct issuer *issuer, int64_t *last_ns)
 void reap_listen(struct issuer *issuer)
 {
     struct io_uring_sqe *sqe = io_uring_get_sqe(&issuer->ring);
-    io_uring_prep_read(sqe, issuer->blocking->event, &issuer->ended, sizeof issuer->ended, 0);
+    io_uring_prep_read(sqe, issuer->blocking.event, &issuer->ended, sizeof issuer->ended, 0);
     io_uring_sqe_set_data64(sqe, JOBS_ENDED);
     issue_submit_rest(issuer);
 }

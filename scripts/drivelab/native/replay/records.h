@@ -1,6 +1,5 @@
 /* The formats of the two files of a replay, as in `drivelab/replay/engine_records.py`; a test compares them. */
-#ifndef DRIVELAB_REPLAY_RECORDS_H
-#define DRIVELAB_REPLAY_RECORDS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -59,5 +58,3 @@ struct result_record {
 _Static_assert(sizeof(struct schedule_header) == 48 && sizeof(struct schedule_record) == 40, "schedule's layout");
 _Static_assert(sizeof(struct results_header) <= RESULTS_HEADER_BYTES && sizeof(struct result_record) == 24,
                "results' layout");
-
-#endif

@@ -1,6 +1,6 @@
-/* Why the engine does not start: one sentence, and the exit status for its kind. */
-#ifndef DRIVELAB_REPLAY_REFUSAL_H
-#define DRIVELAB_REPLAY_REFUSAL_H
+/* Why the engine does not start: one sentence, and the exit status for its kind. The program ends after a refusal, so
+   nothing that is open is closed before. */
+#pragma once
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -32,5 +32,3 @@ __attribute__((format(printf, 3, 4))) static inline bool refuse(struct refusal *
     va_end(arguments);
     return false;
 }
-
-#endif

@@ -54,10 +54,8 @@ bool ring_open(struct io_uring *ring, unsigned depth, const struct options *opti
                       "commands as asked; use Linux 6.1 or later, or none of these");
     if (error)
         return explain(error, refusal);
-    if (!(ring->features & IORING_FEAT_EXT_ARG)) {
-        io_uring_queue_exit(ring);
+    if (!(ring->features & IORING_FEAT_EXT_ARG))
         return refuse(refusal, BAD_HOST, "this kernel's io_uring is too old; use Linux 5.11 or later");
-    }
     io_uring_register_ring_fd(ring); /* saves a look-up in each system call; since Linux 5.18 */
     return true;
 }

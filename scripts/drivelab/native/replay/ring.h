@@ -1,6 +1,5 @@
 /* The io_uring of a replay. */
-#ifndef DRIVELAB_REPLAY_RING_H
-#define DRIVELAB_REPLAY_RING_H
+#pragma once
 
 #include <liburing.h>
 
@@ -24,5 +23,3 @@ static inline bool ring_has_news(struct io_uring *ring)
     unsigned flags = IO_URING_READ_ONCE(*ring->sq.kflags);
     return io_uring_cq_ready(ring) || flags & (IORING_SQ_TASKRUN | IORING_SQ_CQ_OVERFLOW);
 }
-
-#endif

@@ -1,4 +1,4 @@
-#include "schedule.h"
+#include "files.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -101,10 +101,5 @@ bool schedule_open(struct schedule *schedule, const char *path, struct refusal *
         return false;
     memcpy(&schedule->header, schedule->mapped.at, sizeof schedule->header);
     schedule->records = (const struct schedule_record *)(schedule->mapped.at + sizeof schedule->header);
-    if (check_header(schedule, path, refusal) && check_records(schedule, path, refusal))
-        return true;
-    schedule_close(schedule);
-    return false;
+    return check_header(schedule, path, refusal) && check_records(schedule, path, refusal);
 }
-
-void schedule_close(struct schedule *schedule) { mapped_close(&schedule->mapped); }

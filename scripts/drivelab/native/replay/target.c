@@ -59,19 +59,14 @@ bool target_open(struct target *target, const char *path, const char *identity, 
         return refuse(refusal, BAD_TARGET, "%s: cannot open the target (%s)", path, strerror(errno));
     struct stat about;
     char actual[128];
-    if (fstat(target->file, &about)) {
-        refuse(refusal, BAD_TARGET, "%s: cannot examine the target (%s)", path, strerror(errno));
-    } else {
-        format_identity(target->file, &about, actual, sizeof actual);
-        target->is_block_device = S_ISBLK(about.st_mode);
-        if (strcmp(actual, identity))
-            refuse(refusal, BAD_TARGET, "%s: the target is '%s', but '%s' was approved; nothing was written", path,
-                   actual, identity);
-        else if (fcntl(target->file, F_SETFL, O_DIRECT))
-            refuse(refusal, BAD_TARGET, "%s: the target refuses direct I/O (%s)", path, strerror(errno));
-        else if (fits(target, path, &about, schedule, refusal))
-            return true;
-    }
-    close(target->file);
-    return false;
+    if (fstat(target->file, &about))
+        return refuse(refusal, BAD_TARGET, "%s: cannot examine the target (%s)", path, strerror(errno));
+    format_identity(target->file, &about, actual, sizeof actual);
+    target->is_block_device = S_ISBLK(about.st_mode);
+    if (strcmp(actual, identity))
+        return refuse(refusal, BAD_TARGET, "%s: the target is '%s', but '%s' was approved; nothing was written", path,
+                      actual, identity);
+    if (fcntl(target->file, F_SETFL, O_DIRECT))
+        return refuse(refusal, BAD_TARGET, "%s: the target refuses direct I/O (%s)", path, strerror(errno));
+    return fits(target, path, &about, schedule, refusal);
 }
