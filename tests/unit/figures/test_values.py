@@ -231,7 +231,8 @@ SAID = "tainted: load: others used 43 % of the host's CPU time at worst, in 2 ce
 
 
 def _notes(figure: Figure) -> list[str]:
-    return [text.get_text().replace("\n", " ") for text in figure.texts if text.get_gid() == "note"]
+    notes = [text.get_text().replace("\n", " ") for text in figure.texts if text.get_gid() == "note"]
+    return [note for note in notes if not note.startswith("each point")]
 
 
 @pytest.mark.parametrize("name", ["convergence", "window", "measurement_2d", "measurement_3d"])

@@ -13,7 +13,7 @@ from matplotlib.lines import Line2D
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
 from drivelab.figures.base.quantities import quantity, short_name
-from drivelab.figures.kinds.loop.convergence_lines import beside, choose
+from drivelab.figures.kinds.loop.convergence_lines import WINDOW, beside, choose
 from drivelab.figures.registry import FigureKind
 from drivelab.tables.labels import named
 
@@ -147,7 +147,7 @@ def convergence(
         axes.axvspan(
             start - 0.5,
             end + 0.5,
-            color=style.ALARM if message else "#2a7f3f",
+            color=style.ALARM if message else WINDOW,
             alpha=0.12,
             linewidth=0,
             label="last rounds" if message else "window",
