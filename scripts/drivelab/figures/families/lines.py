@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, log2
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -25,8 +26,10 @@ _MOST_TICKS = 14
 _SMALLEST_PT = 4.5
 """Size of the smallest marker of several drives."""
 _TRACKED_WIDTH = 2.6
-_MOST_MARKERS = 60
-"""Markers of a long line, about."""
+_LONG = 60
+"""Longer lines are thin and have markers at some points only."""
+_LETTERS_PER_IN = 9.6
+"""Letters of a label beside a panel, for each inch of its row."""
 _POINT = ("panel", "workload", "threads", "queue_depth")
 """Columns that identify a point of a drive, with that of the x axis."""
 _REST_IN = 1.3
@@ -44,13 +47,18 @@ class X:
     text: Callable[[float], str] = "{:g}".format
     limits: tuple[float, float] | None = None
     ticks: tuple[float, ...] = ()
+    """Ticks of a linear axis whose points are too close for ticks of their own."""
+    apart: float = 0.0
+    """Smallest distance of points that have ticks of their own."""
 
 
 QUEUE_DEPTH = X("queue_depth", "Queue depth per thread (number), log scale")
 THREADS = X("threads", "Threads (number), log scale")
 OUTSTANDING = X("outstanding", "All outstanding I/Os (number), log scale")
 BLOCK_SIZE = X("block_size_bytes", "Block size (KiB), log scale", text=format_kib)
-READS = X("read_share_pct", "Reads (% of the I/Os)", "linear", limits=(-4, 104), ticks=(0, 20, 40, 60, 80, 100))
+READS = X(
+    "read_share_pct", "Reads (% of the I/Os)", "linear", limits=(-4, 104), ticks=(0, 20, 40, 60, 80, 100), apart=5
+)
 POSITION = X("position_pct", "Position (% of the capacity)", "linear", limits=(0, 100))
 ROUND = X("round", "Round (number)", "rounds")
 RATE = X("iops", "I/O rate (IOPS)", "linear")
@@ -206,13 +214,15 @@ class Lines:
         scale = self.quantities.get(metric) or quantity(metric, float(table[metric].max()))
         panel = Panel(axes, part, metric, scale, looks)
         entries: dict[str, Artist] = {}
-        for name, look in looks.items():
+        for place, (name, look) in enumerate(looks.items()):
             line = part[part["line"] == name]
             if line[metric].isna().all():
                 continue
             (drawn,) = axes.plot(line[self.x.column], panel.shown(line), color=look.colour, marker=look.marker,
-                                 markersize=look.size, markevery=max(1, len(line) // _MOST_MARKERS),
-                                 linestyle=look.dash, label=name, gid="line")  # fmt: skip
+                                 markersize=look.size, linestyle=look.dash, label=name, gid="line")  # fmt: skip
+            if len(line) > _LONG:
+                drawn.set(linewidth=1.0, markersize=6, markeredgecolor="white",
+                          markevery=(place * len(line) // 100, len(line) // 12))  # fmt: skip
             entries[name] = drawn
             if "tracked" in line:
                 drawn.set_linewidth(_TRACKED_WIDTH if line["tracked"].any() else 1.4)
@@ -221,8 +231,8 @@ class Lines:
         values = panel.shown(table if self.same_y else part).dropna().tolist()
         log = metric not in self.linear and ax.is_wide(values)
         ax.scale_y(axes, values, scale, log=log)
-        if _shape(axes)[0] > 1:  # a panel is too low for one line
-            axes.set_ylabel(f"{scale.name}\n({scale.unit}){', log scale' if log else ''}")
+        if _shape(axes)[0] > 1 and len(axes.get_ylabel()) > _LETTERS_PER_IN * self.row_in:
+            axes.set_ylabel(axes.get_ylabel().replace(" (", "\n(", 1))
         self._x_axis(axes, part)
         if self.marks is not None:
             entries |= {str(entry.get_label()): entry for entry in self.marks(panel)}
@@ -241,7 +251,8 @@ class Lines:
         if self.x.limits:
             axes.set_xlim(*self.x.limits)
         if self.x.ticks:
-            axes.xaxis.set_major_locator(FixedLocator(self.x.ticks))
+            fits = min(np.diff(places), default=0) >= self.x.apart and columns == 1
+            axes.xaxis.set_major_locator(FixedLocator(places if fits else self.x.ticks))
         axes.set_xlabel(self.x.label.replace(" (", "\n(", 1) if columns > 1 else self.x.label)
 
 
