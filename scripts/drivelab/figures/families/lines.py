@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
 from drivelab.figures.base import axes as ax
@@ -125,8 +126,8 @@ class Lines:
 
     Its points are rows with the columns line (name of the line), panel (name of the panel; missing for a single panel),
     the column of the x axis, and the metrics. Lines join their points in the order of the rows, and panels have the
-    order of their first rows. Optional columns: drive, tracked (thicker line), words (what a reader who points at the
-    point sees as well).
+    order of their first rows. Optional columns: drive, part (parts of a line that are not joined), tracked (thicker
+    line), words (what a reader who points at the point sees as well).
     """
 
     title: str
@@ -168,7 +169,7 @@ class Lines:
         names = list(table["panel"].drop_duplicates()) if "panel" in table else []
         shown = _spread(names, self.most) or [""]
         figure, grid = self._grid(f"{self.title}, {names[0]}" if len(names) == 1 else self.title, len(shown))
-        point = self.point or ("" if steady_state is None else counted.what(steady_state))
+        point = self.point or ("" if steady_state is None or self.x is ROUND else counted.what(steady_state))
         parts = [f"each point: {point}" if point else "", self.note]
         if len(shown) < len(names):
             parts.append(f"{len(shown)} of {len(names)} panels, all are in the tables")
@@ -182,7 +183,8 @@ class Lines:
         for place, name in enumerate(shown):
             part = table[table["panel"] == name] if len(names) > 1 else table
             for metric, axes in zip(self.metrics, grid[place], strict=True):
-                entries |= self._panel(axes, part, table, metric, looks)
+                for entry, artist in self._panel(axes, part, table, metric, looks).items():
+                    entries.setdefault(entry, artist)
             if len(shown) > 1:
                 grid[place][0].set_title(name, fontsize=style.SMALL_PT, loc="left")
         _label_outer_axes(figure, same_y=self.same_y)
@@ -218,16 +220,12 @@ class Lines:
             line = part[part["line"] == name]
             if line[metric].isna().all():
                 continue
-            (drawn,) = axes.plot(line[self.x.column], panel.shown(line), color=look.colour, marker=look.marker,
-                                 markersize=look.size, linestyle=look.dash, label=name, gid="line")  # fmt: skip
-            if len(line) > _LONG:
-                drawn.set(linewidth=1.0, markersize=6, markeredgecolor="white",
-                          markevery=(place * len(line) // 100, len(line) // 12))  # fmt: skip
-            entries[name] = drawn
-            if "tracked" in line:
-                drawn.set_linewidth(_TRACKED_WIDTH if line["tracked"].any() else 1.4)
-            if "words" in line:
-                say(drawn, list(line["words"]))
+            drawn = self._line(panel, line, look)
+            entries[name] = drawn[0]
+            drawn[0].set_label(name)
+            if len(line) > _LONG and self.x is not ROUND:
+                drawn[0].set(linewidth=1.0, markersize=6, markeredgecolor="white",
+                             markevery=(place * len(line) // 100, len(line) // 12))  # fmt: skip
         values = panel.shown(table if self.same_y else part).dropna().tolist()
         log = metric not in self.linear and ax.is_wide(values)
         ax.scale_y(axes, values, scale, log=log)
@@ -237,6 +235,19 @@ class Lines:
         if self.marks is not None:
             entries |= {str(entry.get_label()): entry for entry in self.marks(panel)}
         return entries
+
+    def _line(self, panel: Panel, line: pd.DataFrame, look: Look) -> list[Line2D]:
+        """Draw the parts of one line."""
+        drawn = []
+        size = look.size if len(line) <= _LONG / 2 or self.x is ROUND else 0.6 * look.size
+        for _, part in line.groupby("part", sort=False) if "part" in line else [("", line)]:
+            drawn += panel.axes.plot(part[self.x.column], panel.shown(part), color=look.colour, marker=look.marker,
+                                     markersize=size, linestyle=look.dash, gid="line")  # fmt: skip
+            if "tracked" in part:
+                drawn[-1].set_linewidth(_TRACKED_WIDTH if part["tracked"].any() else 1.4)
+            if "words" in part:
+                say(drawn[-1], list(part["words"]))
+        return drawn
 
     def _x_axis(self, axes: Axes, part: pd.DataFrame) -> None:
         columns = _shape(axes)[1]

@@ -155,5 +155,5 @@ def convergence_mixes(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure
     )
     return family.Lines(
         "Convergence of writes, mixes and reads", (metric,), family.ROUND, looks=family.in_order, columns=1, most=4,
-        legend="Block size (thick: tracked)", point="a round", marks=window,
+        legend="Block size (thick: tracked)", marks=window,
     ).draw(table, steady_state)  # fmt: skip
