@@ -453,7 +453,7 @@ def test_a_long_strip_is_its_rolling_mean() -> None:
 
 def test_soaks_of_different_workloads_show_bandwidth() -> None:
     figure = strip_chart(**frames.soaks(workloads=("SEQ 1024KiB 0/100", "RND 8KiB 0/100")))
-    assert figure.axes[0].get_ylabel() == "Bandwidth, writes\n(MiB/s)"
+    assert figure.axes[0].get_ylabel() == "Bandwidth, writes (MiB/s)"
 
 
 def test_telemetry_shades_where_the_drive_throttled() -> None:

@@ -31,7 +31,7 @@ _LONG = 60
 """Longer lines are thin and have markers at some points only."""
 _LETTERS_PER_IN = 9.6
 """Letters of a label beside a panel, for each inch of its row."""
-_POINT = ("panel", "workload", "threads", "queue_depth")
+_POINT = ("panel", "workload", "threads", "queue_depth", "run")
 """Columns that identify a point of a drive, with that of the x axis."""
 _REST_IN = 1.3
 """Height of the header, the x axis and the legend."""
@@ -148,6 +148,8 @@ class Lines:
     row_in: float = 2.2
     linear: tuple[str, ...] = ()
     """Metrics whose axis is never logarithmic; that of others is if only that shows all values."""
+    same_x: bool = False
+    """Whether panels one above the other share their x axis, as axes of several metrics do."""
     same_y: bool = False
     """Whether all panels have one scale."""
     point: str = ""
@@ -201,8 +203,7 @@ class Lines:
         rows = several * ceil(panels / columns) if self.stacked or several == 1 else panels
         height_in = style.HEIGHT_IN if rows == 1 else _REST_IN + self.row_in * rows
         figure = style.new_figure(title, height_in=height_in)
-        shares = self.stacked or self.x.scale == "rounds"
-        grid = figure.subplots(rows, columns, squeeze=False, sharex="col" if shares else False)
+        grid = figure.subplots(rows, columns, squeeze=False, sharex="col" if self.stacked or self.same_x else False)
         for unused in grid.flat[panels * several :]:
             unused.remove()
         if self.stacked:
@@ -224,7 +225,7 @@ class Lines:
             entries[name] = drawn[0]
             drawn[0].set_label(name)
             if len(line) > _LONG and self.x is not ROUND:
-                drawn[0].set(linewidth=1.0, markersize=6, markeredgecolor="white",
+                drawn[0].set(linewidth=1.2, markersize=6, markeredgecolor="white",
                              markevery=(place * len(line) // 100, len(line) // 12))  # fmt: skip
         values = panel.shown(table if self.same_y else part).dropna().tolist()
         log = metric not in self.linear and ax.is_wide(values)
@@ -246,7 +247,8 @@ class Lines:
             if "tracked" in part:
                 drawn[-1].set_linewidth(_TRACKED_WIDTH if part["tracked"].any() else 1.4)
             if "words" in part:
-                say(drawn[-1], list(part["words"]))
+                said = list(part["words"])
+                say(drawn[-1], said if len(set(said)) > 1 else said[0])
         return drawn
 
     def _x_axis(self, axes: Axes, part: pd.DataFrame) -> None:

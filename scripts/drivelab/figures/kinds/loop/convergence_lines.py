@@ -154,6 +154,6 @@ def convergence_mixes(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure
         tracked=loop["cell_label"].isin(set(steady_state["variable"])),
     )
     return family.Lines(
-        "Convergence of writes, mixes and reads", (metric,), family.ROUND, looks=family.in_order, columns=1, most=4,
-        legend="Block size (thick: tracked)", marks=window,
+        "Convergence of writes, mixes and reads", (metric,), family.ROUND, looks=family.in_order, columns=1,
+        same_x=True, most=4, legend="Block size (thick: tracked)", marks=window,
     ).draw(table, steady_state)  # fmt: skip
