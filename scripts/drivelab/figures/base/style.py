@@ -217,7 +217,8 @@ def settle(figure: Figure) -> None:
     """Lay out the axes once for all files, as it takes as long as drawing."""
     engine = figure.get_layout_engine()
     if engine is not None:
-        engine.execute(figure)
+        if figure.axes:
+            engine.execute(figure)
         figure.set_layout_engine(None)  # layout "none" would draw each file twice
 
 
