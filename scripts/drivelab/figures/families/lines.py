@@ -33,6 +33,7 @@ _LETTERS_PER_IN = 9.6
 """Letters of a label beside a panel, for each inch of its row."""
 _POINT = ("panel", "workload", "threads", "queue_depth", "run")
 """Columns that identify a point of a drive, with that of the x axis."""
+_LINE_IN = 0.175
 _REST_IN = 1.3
 """Height of the header, the x axis and the legend."""
 
@@ -177,6 +178,7 @@ class Lines:
             parts.append(f"{len(shown)} of {len(names)} panels, all are in the tables")
         if any(parts):
             style.note(figure, "; ".join(filter(None, parts)))
+            style.grow(figure, _LINE_IN * figure.texts[-1].get_text().count("\n"))
         looks = self.looks(table)
         if "drive" in table:
             by = [column for column in dict.fromkeys((*_POINT, self.x.column)) if column in table]
@@ -240,7 +242,8 @@ class Lines:
     def _line(self, panel: Panel, line: pd.DataFrame, look: Look) -> list[Line2D]:
         """Draw the parts of one line."""
         drawn = []
-        size = look.size if len(line) <= _LONG / 2 or self.x is ROUND else 0.6 * look.size
+        longest = panel.points["line"].value_counts().max()
+        size = look.size if longest <= _LONG / 2 or self.x is ROUND else 0.6 * look.size
         for _, part in line.groupby("part", sort=False) if "part" in line else [("", line)]:
             drawn += panel.axes.plot(part[self.x.column], panel.shown(part), color=look.colour, marker=look.marker,
                                      markersize=size, linestyle=look.dash, gid="line")  # fmt: skip
