@@ -176,7 +176,7 @@ def test_a_ramp_of_one_drive_has_a_line_for_each_number_of_threads() -> None:
 def test_a_ramp_of_drives_is_against_all_outstanding_ios() -> None:
     cells = frames.of_drives(lambda: protocol_frames.sweep((1, 4), (1, 2, 16)))
     figure = depth_ramp(cells, NO_WINDOWS)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["RND 4KiB 100/0", ""]
+    assert texts(figure, "title") == ["Queue-depth ramp, RND 4KiB 100/0"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         f"{drive}, T{threads}" for drive in frames.DRIVES for threads in (1, 4)
     ]
@@ -453,7 +453,7 @@ def test_a_long_strip_is_its_rolling_mean() -> None:
 
 def test_soaks_of_different_workloads_show_bandwidth() -> None:
     figure = strip_chart(**frames.soaks(workloads=("SEQ 1024KiB 0/100", "RND 8KiB 0/100")))
-    assert figure.axes[0].get_ylabel() == "Bandwidth, writes\n(MiB/s)"
+    assert figure.axes[0].get_ylabel() == "Bandwidth, writes (MiB/s)"
 
 
 def test_telemetry_shades_where_the_drive_throttled() -> None:

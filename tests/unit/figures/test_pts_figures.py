@@ -223,4 +223,4 @@ def test_cpu_time_is_of_all_threads_together() -> None:
     of_eight = system.get_lines()[-1].get_ydata(), user.get_lines()[-1].get_ydata()
     assert of_eight[0][0] == pytest.approx(9.0 * 8 * 8)  # 72 % of each of eight
     assert of_eight[1][0] == pytest.approx(3.0 * 8 * 8)
-    assert system.get_ylabel().replace("\n", " ") == "System CPU (% of a core), log"
+    assert system.get_ylabel().replace("\n", " ") == "System CPU (% of a core), log scale"

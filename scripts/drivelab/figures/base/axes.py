@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from drivelab.figures.base import style
-from drivelab.figures.base.placement import BELOW, BESIDE
 from drivelab.figures.base.quantities import Quantity, format_number, with_minus
 from drivelab.figures.base.words import tell
 
@@ -138,7 +137,7 @@ def legend(figure: Figure, axes: Axes, title: str | None = None, handles: Sequen
     labels = [str(handle.get_label()) for handle in handles]
     widest = max(len(text) for text in labels)
     if title is not None and widest <= 16 and len(labels) >= 3:
-        figure.legend(handles, labels, title=title, loc="center right").set_gid(BESIDE)
+        figure.legend(handles, labels, title=title, loc="outside right center")
         return
     row = int(_ROW_CHARACTERS * style.page.get().width_in / style.WIDTH_IN)
     fits_one_row = sum(len(text) + _HANDLE_CHARACTERS for text in labels) <= row
@@ -147,10 +146,10 @@ def legend(figure: Figure, axes: Axes, title: str | None = None, handles: Sequen
     figure.legend(
         handles,
         labels,
-        loc="lower center",
+        loc="outside lower center",
         ncols=columns,
         columnspacing=1.6,
         handlelength=1.6,
         handletextpad=0.6,
         borderpad=0.2,
-    ).set_gid(BELOW)
+    )

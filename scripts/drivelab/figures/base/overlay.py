@@ -21,11 +21,13 @@ _all_drives: ContextVar[tuple[str, ...]] = ContextVar("drives that there are, in
 
 @dataclass(frozen=True)
 class Look:
-    """Colour, marker and dash that distinguish a drive."""
+    """Colour, marker and dash that distinguish a drive or a line."""
 
     colour: style.Colour
     marker: str
     dash: str
+    size: float = 5.0
+    """Size of the marker in points."""
 
 
 @contextmanager

@@ -15,11 +15,11 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
-from drivelab.figures.base.canvas import SvgCanvas
-from drivelab.figures.base.placement import PageLayout
 from drivelab.figures.base.svg import compact, with_values
 from drivelab.figures.base.values import marked
 
@@ -38,6 +38,8 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES = ("-", "--", "-.", ":")
 _BADGES = {"REDUCED protocol": "#ffb000", "VIRTUAL drive": "#8fd0ff", "virtual clock": "#d6c3f0"}
 _PAD_IN = 0.08
+_PANEL_PAD_IN = 0.07
+"""Padding around each panel with its texts."""
 _TITLE_IN = 0.27
 _TITLE_LINE_IN = 0.19
 """Height of each further line of a title."""
@@ -124,8 +126,9 @@ def new_figure(title: str, *, height_in: float = HEIGHT_IN, layout: bool = True)
 
     `layout=False` is for 3-D axes, which the layout cannot measure.
     """
-    figure = Figure(figsize=(page.get().width_in, height_in), layout=PageLayout() if layout else None)
-    SvgCanvas(figure)
+    engine = ConstrainedLayoutEngine(w_pad=_PANEL_PAD_IN, h_pad=_PANEL_PAD_IN, wspace=0, hspace=0) if layout else None
+    figure = Figure(figsize=(page.get().width_in, height_in), layout=engine)
+    FigureCanvasAgg(figure)  # measures texts
     figure.set_label(title)
     _header_line(figure, title, "title", fontsize=11.5, weight="bold")
     return figure
@@ -214,7 +217,8 @@ def settle(figure: Figure) -> None:
     """Lay out the axes once for all files, as it takes as long as drawing."""
     engine = figure.get_layout_engine()
     if engine is not None:
-        engine.execute(figure)
+        if figure.axes:
+            engine.execute(figure)
         figure.set_layout_engine(None)  # layout "none" would draw each file twice
 
 
@@ -266,7 +270,7 @@ def _lay_out(figure: Figure) -> None:
             top += _PAD_IN / 2  # a badge is higher than a line of text
     share = 1 - (top + _PAD_IN) / height
     engine = figure.get_layout_engine()
-    if engine is None:
-        figure.subplots_adjust(left=0.0, right=1.0, bottom=0.07, top=share)
+    if isinstance(engine, ConstrainedLayoutEngine):
+        engine.set(rect=(0.0, 0.0, 1.0, share))
     else:
-        engine.set(top=share)  # type: ignore[call-arg]
+        figure.subplots_adjust(left=0.0, right=1.0, bottom=0.07, top=share)

@@ -1,18 +1,14 @@
-"""Figures of a sweep over threads and queue depths, and what they share."""
+"""Figures of a sweep over threads and queue depths, and the points of a sweep."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from drivelab.figures.base import axes as ax
-from drivelab.figures.base import counted, selection, style
-from drivelab.figures.base.quantities import Quantity, quantity
+from drivelab.figures.base import overlay, selection
+from drivelab.figures.base.quantities import Quantity
+from drivelab.figures.families.lines import OUTSTANDING, QUEUE_DEPTH, Lines, in_order
 from drivelab.figures.registry import FigureKind
 
 FIGURES = (
@@ -53,160 +49,46 @@ FIGURES = (
     ),
 )
 METRICS = ("iops", "mean_latency_us")
-_MOST_PANELS = 9
-_COLUMNS = 2
+_CPU = {"system_cpu_pct": Quantity("System CPU", "% of a core"), "user_cpu_pct": Quantity("User CPU", "% of a core")}
 
 
-def surface(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: Sequence[str] = METRICS) -> pd.DataFrame:
-    """Return columns workload, threads, queue_depth and `metrics`, a row for each point of the sweep.
+def swept(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: Sequence[str] = METRICS) -> pd.DataFrame:
+    """Return columns drive, workload, threads, queue_depth, outstanding and `metrics`, a row for each point of a sweep.
 
-    Workloads measured at a single point, such as the writes before each round, are left out.
+    Workloads measured at a single point, such as the writes before each round, are left out. Runs of a drive are
+    averaged. Raises ValueError for unsuitable tables.
     """
-    loop = counted.loop_cells(cells)
-    table = counted.values(loop, steady_state, list(metrics), ["workload", "threads", "queue_depth"])
-    points = table.groupby("workload")["threads"].transform("size")
-    table = table[points > 1]
+    table = overlay.loop_values(cells, steady_state, list(metrics), ["workload", "threads", "queue_depth"])
+    table = table[table.groupby(["drive", "workload"])["threads"].transform("size") > 1]
     if table.empty:
         raise ValueError("table 'cells' has no workload at several threads or queue depths")
-    return table
+    table = table.assign(outstanding=table["threads"] * table["queue_depth"])
+    return table.sort_values(["threads", "queue_depth"], kind="stable")
 
 
-def panels(title: str, table: pd.DataFrame, *, height_in: float = 2.5) -> tuple[Figure, dict[str, Axes]]:
-    """Return a figure with axes for each of the first workloads of `table`, by name.
-
-    The title names the workload if there is only one.
-    """
-    workloads = list(table["workload"].drop_duplicates())
-    title += f", {workloads[0]}" if len(workloads) == 1 else ""
-    shown = workloads[:_MOST_PANELS]
-    columns = min(len(shown), _COLUMNS)
-    rows = -(-len(shown) // columns)
-    figure = style.new_figure(title, height_in=style.HEIGHT_IN if rows == 1 else 1.2 + height_in * rows)
-    grid = figure.subplots(rows, columns, squeeze=False)
-    for axes in grid.flat[len(shown) :]:
-        axes.set_axis_off()
-    axes_of = dict(zip(shown, grid.flat, strict=False))
-    for name, axes in axes_of.items():
-        if len(axes_of) > 1:
-            axes.set_title(name, fontsize=style.SMALL_PT)
-    if len(workloads) > len(shown):
-        style.note(figure, f"the first {len(shown)} of {len(workloads)} workloads; all are in the tables")
-    return figure, axes_of
+def by_threads(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: Sequence[str] = METRICS) -> pd.DataFrame:
+    """Return the points of one drive and run, a panel for each workload and a line for each number of threads."""
+    selection.one_measurement(cells)
+    table = swept(cells, steady_state, metrics)
+    return table.assign(panel=table["workload"], line=[in_words(count) for count in table["threads"]])
 
 
-def lines(table: pd.DataFrame, part: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, dict[str, Any]]]:
-    """Yield the points of a workload (`part` of `table`) by number of threads, and the style of their line."""
-    threads = sorted(int(count) for count in table["threads"].unique())
-    for place, (count, colour) in enumerate(zip(threads, style.ordered_colours(len(threads)), strict=True)):
-        look = {"color": colour, "marker": style.MARKERS[place % len(style.MARKERS)],
-                "label": f"{count} thread{'' if count == 1 else 's'}", "gid": "line"}  # fmt: skip
-        yield part[part["threads"] == count].sort_values("queue_depth"), look
+def in_words(threads: int) -> str:
+    """Return a number of threads in words."""
+    return f"{threads} thread{'' if threads == 1 else 's'}"
 
 
-def finish(figure: Figure, axes: Axes, steady_state: pd.DataFrame) -> None:
-    """Add the legend, and an alarm if the drive was not steady."""
-    style.alarm(figure, selection.not_steady(steady_state))
-    ax.legend(figure, axes, "Threads")
+def _cpu(cells: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
+    """Return the CPU time of all threads; the columns of `cells` are shares of the time of one thread."""
+    table = by_threads(cells, steady_state, ("iops", *_CPU))
+    return table.assign(**{column: table[column] * table["threads"] for column in _CPU})
 
 
-_MOST_WORKLOADS = 2
-
-
-@dataclass(frozen=True)
-class Panel:
-    """A column of the points that one panel shows."""
-
-    column: str
-    quantity: Quantity
-
-
-def stacked(title: str, table: pd.DataFrame, panels: Sequence[Panel], steady_state: pd.DataFrame) -> Figure:
-    """Draw a row for each of `panels` and a column for each of the first workloads.
-
-    Lines are numbers of threads. `table` is a result of `surface`.
-    """
-    workloads = list(table["workload"].drop_duplicates())
-    shown = workloads[:_MOST_WORKLOADS]
-    if len(workloads) == 1:
-        title += f", {workloads[0]}"
-    figure = style.new_figure(title, height_in=1.4 + 1.9 * len(panels))
-    grid = figure.subplots(len(panels), len(shown), squeeze=False, sharex="col")
-    left_out = f"; the first {len(shown)} of {len(workloads)} workloads" if len(shown) < len(workloads) else ""
-    style.note(figure, f"each point: {counted.what(steady_state)}{left_out}")
-    for column, workload in enumerate(shown):
-        part = table[table["workload"] == workload]
-        part = part.assign(outstanding=part["threads"] * part["queue_depth"])
-        if len(shown) > 1:
-            grid[0, column].set_title(workload, fontsize=style.SMALL_PT)
-        for row, panel in enumerate(panels):
-            _draw(grid[row, column], table, part, panel)
-        places = sorted(int(total) for total in part["outstanding"].unique())
-        ax.binary_axis(grid[-1, column], places, "{:g}".format, room=1.3, apart=1.6)
-        grid[-1, column].set_xlabel("Outstanding I/Os (number),\nthreads \N{MULTIPLICATION SIGN} depth, log scale")
-    figure.align_ylabels(grid[:, 0])
-    finish(figure, grid[0, 0], steady_state)
-    return figure
-
-
-def _draw(axes: Axes, table: pd.DataFrame, part: pd.DataFrame, panel: Panel) -> None:
-    scale = panel.quantity
-    for line, look in lines(table, part):
-        axes.plot(line["outstanding"], line[panel.column] / scale.divisor, **look)
-    values = [float(value) for value in part[panel.column] / scale.divisor]
-    log = ax.is_wide(values)
-    ax.scale_y(axes, values, scale, log=log)
-    axes.set_ylabel(f"{scale.name}\n({scale.unit}){', log' if log else ''}")
-
-
-_SHARES = {"system_cpu_pct": "System CPU", "user_cpu_pct": "User CPU"}
-_UNIT = "% of a core"
-
-
-@style.styled
-def demand_cpu(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
-    """Draw IOPS, and system and user CPU time of all fio threads, against threads times depth.
-
-    The columns of `cells` are shares of the time of one thread; the figure multiplies them by the number of threads.
-    `cells` holds one drive and run; `steady_state` may be empty. Raises ValueError for unsuitable tables.
-    """
-    table = surface(cells, steady_state, ("iops", *_SHARES))
-    table = table.assign(**{column: table[column] * table["threads"] for column in _SHARES})
-    panels = [Panel("iops", quantity("iops", float(table["iops"].max())))]
-    panels += [Panel(column, Quantity(name, _UNIT)) for column, name in _SHARES.items()]
-    return stacked("CPU use of the load generator", table, panels, steady_state)
-
-
-@style.styled
-def demand_outstanding(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
-    """Draw IOPS above mean latency, against threads times depth, a line per number of threads.
-
-    `cells` holds one drive and run. If `steady_state` is empty, points are medians of the counted rounds.
-    Raises ValueError for unsuitable tables.
-    """
-    table = surface(cells, steady_state)
-    panels = [Panel(metric, quantity(metric, float(table[metric].max()))) for metric in METRICS]
-    return stacked("Outstanding I/Os", table, panels, steady_state)
-
-
-@style.styled
-def demand_variation(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
-    """Draw the I/O rate of a demand sweep, a panel per workload.
-
-    `cells` holds one drive and run. If `steady_state` is empty, points are medians of the counted rounds.
-    Raises ValueError for unsuitable tables.
-    """
-    table = surface(cells, steady_state)
-    scale = quantity("iops", float(table["iops"].max()))
-    figure, axes_of = panels("Demand variation", table)
-    style.note(figure, f"each point: {counted.what(steady_state)}")
-    for name, axes in axes_of.items():
-        part = table[table["workload"] == name]
-        for line, look in lines(table, part):
-            axes.plot(line["queue_depth"], line["iops"] / scale.divisor, **look)
-        depths = sorted(int(depth) for depth in part["queue_depth"].unique())
-        ax.binary_axis(axes, depths, "{:g}".format, room=1.3, apart=1.3)
-        axes.set_xlabel("Queue depth per thread\n(number), log scale")
-        values = [float(value) for value in part["iops"] / scale.divisor]
-        ax.scale_y(axes, values, scale, log=ax.is_wide(values))
-    finish(figure, next(iter(axes_of.values())), steady_state)
-    return figure
+demand_variation = Lines("Demand variation", ("iops",), QUEUE_DEPTH, by_threads, in_order, legend="Threads")
+demand_outstanding = Lines(
+    "Outstanding I/Os", METRICS, OUTSTANDING, by_threads, in_order, legend="Threads", most=2, stacked=True
+)
+demand_cpu = Lines(
+    "CPU use of the load generator", ("iops", *_CPU), OUTSTANDING, _cpu, in_order, legend="Threads", most=2,
+    stacked=True, quantities=_CPU,
+)  # fmt: skip

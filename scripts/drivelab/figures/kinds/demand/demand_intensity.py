@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drivelab.figures.base import axes as ax
-from drivelab.figures.base import counted, style
+from drivelab.figures.base import style
 from drivelab.figures.base.names_beside import Names
-from drivelab.figures.base.quantities import quantity
 from drivelab.figures.base.words import say
-from drivelab.figures.kinds.demand import demand
+from drivelab.figures.families.lines import RATE, Lines, Panel, in_order
+from drivelab.figures.kinds.demand.demand import by_threads
 from drivelab.figures.registry import FigureKind
 from drivelab.tables.labels import demand as demand_name
 
@@ -76,55 +77,55 @@ def demand_intensity(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric:
     Rings mark the points that later steps use (MAX, MID, MIN). `cells` holds one drive and run with its soaks;
     `steady_state` may be empty. Raises ValueError for unsuitable tables.
     """
-    table = demand.surface(cells, steady_state, ("iops", metric))
-    rate = quantity("iops", float(table["iops"].max()))
-    time = quantity(metric, float(table[metric].max()))
-    table = table.assign(x=table["iops"] / rate.divisor, y=table[metric] / time.divisor)
+    table = by_threads(cells, steady_state, ("iops", metric))
+    table["words"] = [demand_name(row.threads, row.queue_depth) for row in table.itertuples()]
     table["chosen"] = _chosen(cells, table)
-    figure, axes_of = demand.panels(_TITLES[metric], table, height_in=3.0)
-    style.note(figure, f"each point: {counted.what(steady_state)}, TxQy: x threads with y I/Os outstanding each")
-    parts = {name: table[table["workload"] == name] for name in axes_of}
-    for name, axes in axes_of.items():
-        part = parts[name]
-        for line, look in demand.lines(table, part):
-            (points,) = axes.plot(line["x"], line["y"], **look)
-            say(points, [demand_name(row.threads, row.queue_depth) for row in line.itertuples()])
-        ringed = part[part["chosen"].notna()]
-        if len(ringed):
-            (rings,) = axes.plot(ringed["x"], ringed["y"], marker="o", markersize=_RING_PT, markerfacecolor="none",
-                                 markeredgecolor=style.ALARM, markeredgewidth=1.6, linestyle="none", clip_on=False,
-                                 label="chosen point", gid="chosen")  # fmt: skip
-            say(rings, [_chosen_name(row) for row in ringed.itertuples()])
-        values = part["y"].tolist()
-        ax.scale_y(axes, values, time, log=ax.is_wide(values))
-        from_0 = _rate_limits(axes, part["x"].tolist())
-        ax.plain_numbers(axes, "x")
-        axes.set_xlabel(rate.label + ("" if from_0 else ", not from 0"))
-    demand.finish(figure, next(iter(axes_of.values())), steady_state)
+    panels: list[Panel] = []
+
+    def rings(panel: Panel) -> Sequence[Artist]:
+        panels.append(panel)
+        if not _rate_limits(panel.axes, panel.points["iops"].tolist()):
+            panel.axes.set_xlabel(f"{panel.axes.get_xlabel()}, not from 0")
+        ringed = panel.points[panel.points["chosen"].notna()]
+        if ringed.empty:
+            return ()
+        (drawn,) = panel.axes.plot(
+            ringed["iops"], panel.shown(ringed), marker="o", markersize=_RING_PT, markerfacecolor="none",
+            markeredgecolor=style.ALARM, markeredgewidth=1.6, linestyle="none", clip_on=False, label="chosen point",
+            gid="chosen",
+        )  # fmt: skip
+        say(drawn, [_chosen_name(row) for row in ringed.itertuples()])
+        return (drawn,)
+
+    figure = Lines(
+        _TITLES[metric], (metric,), RATE, looks=in_order, legend="Threads", row_in=3.0, marks=rings,
+        note="TxQy: x threads with y I/Os outstanding each",
+    ).draw(table, steady_state)  # fmt: skip
     engine = figure.get_layout_engine()
     assert engine is not None  # as `style.new_figure` makes them
     engine.execute(figure)  # names are placed by the position of the axes
-    for name, axes in axes_of.items():
-        _name_points(axes, table, parts[name], len(axes_of))
+    for panel in panels:
+        _name_points(panel, len(panels))
     return figure
 
 
-def _name_points(axes: Axes, table: pd.DataFrame, part: pd.DataFrame, panels: int) -> None:
-    """Name the chosen points of `part`, then the other points, or only line ends, where there is room."""
-    lines = [(line, look["color"]) for line, look in demand.lines(table, part) if len(line)]
-    ringed = part[part["chosen"].notna()]
-    names = Names(axes, [line[["x", "y"]].to_numpy() for line, _ in lines])
+def _name_points(panel: Panel, panels: int) -> None:
+    """Name the chosen points, then the other points, or only line ends, where there is room."""
+    points = panel.points.assign(x=panel.points["iops"], y=panel.shown(panel.points))
+    lines = dict(list(points.groupby("line", sort=False)))
+    ringed = points[points["chosen"].notna()]
+    names = Names(panel.axes, [line[["x", "y"]].to_numpy() for line in lines.values()])
     names.keep_clear(ringed[["x", "y"]].to_numpy(), _RING_PT)
     for row in ringed.itertuples():
         names.add(row.x, row.y, _chosen_name(row), style.ALARM, gid="chosen name", ring_pt=_RING_PT)
-    for line, colour in lines:
-        named = line if len(part) <= _MOST_LABELS // panels else line.iloc[[-1]]
+    for name, line in lines.items():
+        named = line if len(points) <= _MOST_LABELS // panels else line.iloc[[-1]]
         for row in named[named["chosen"].isna()].itertuples():
-            names.add(row.x, row.y, demand_name(row.threads, row.queue_depth), colour, gid="name")
+            names.add(row.x, row.y, row.words, panel.looks[str(name)].colour, gid="name")
 
 
 def _chosen_name(row: Any) -> str:
-    return f"{row.chosen} {demand_name(row.threads, row.queue_depth)}"
+    return f"{row.chosen} {row.words}"
 
 
 def _rate_limits(axes: Axes, rates: list[float]) -> bool:

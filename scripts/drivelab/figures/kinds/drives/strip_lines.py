@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pandas as pd
-from matplotlib.axes import Axes
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from drivelab.figures.base import axes as ax
-from drivelab.figures.base import overlay, selection, style
+from drivelab.figures.base import selection, style
 from drivelab.figures.base.quantities import elapsed, quantity
 from drivelab.figures.base.words import say
+from drivelab.figures.families.lines import Lines, Panel, X
 from drivelab.figures.registry import FigureKind
 
 FIGURES = (
@@ -50,49 +51,40 @@ def draw(rows: pd.DataFrame, title: str, metric: str, since: str) -> Figure:
 
     Raises ValueError for an unknown metric.
     """
-    scale = quantity(metric, float(rows[metric].max()))
-    directions = [direction for direction in DIRECTIONS if (rows["direction"] == direction).any()]
-    figure = style.new_figure(title, height_in=style.HEIGHT_IN if len(directions) == 1 else 5.8)
-    panels = figure.subplots(len(directions), 1, sharex=True, squeeze=False)[:, 0]
-    looks, several_runs = overlay.looks(rows["drive"]), rows["run"].nunique() > 1
-    time = elapsed(float(rows["at_s"].max()))
-    longest_window_s = 0.0
-    for axes, direction in zip(panels, directions, strict=True):
-        part = rows[rows["direction"] == direction]
-        for (drive, run), line in part.groupby(["drive", "run"], sort=False):
-            look = looks[str(drive)]
-            how = {"color": look.colour, "linestyle": style.DASHES[(int(run) - 1) % 4], "marker": look.marker,
-                   "label": f"{drive}, run {run}" if several_runs else str(drive)}  # fmt: skip
-            line = line.sort_values("at_s", kind="stable")
-            window_s = _line(axes, line["at_s"], line[metric] / scale.divisor, time.divisor, how)
-            longest_window_s = max(longest_window_s, window_s)
-        ax.scale_y(axes, [float(value) for value in part[metric] / scale.divisor], scale)
-        axes.set_ylabel(f"{scale.name}, {DIRECTIONS[direction]}\n({scale.unit})")
-    panels[-1].set_xlim(0, float(rows["at_s"].max()) / time.divisor * 1.01)
-    panels[-1].set_xlabel(f"Time since {since} ({time.unit})")
-    if longest_window_s:
-        style.note(figure, f"pale: every second; bold: rolling mean over {longest_window_s:.0f} s")
-    overlay.note_coinciding(figure, rows, ["run", "direction", "at_s"], [metric])
-    ax.legend(figure, panels[0])
-    return figure
+    scale, time = quantity(metric, float(rows[metric].max())), elapsed(float(rows["at_s"].max()))
+    line = rows["drive"] + ", run " + rows["run"].astype(str) if rows["run"].nunique() > 1 else rows["drive"]
+    rows = rows.assign(line=line, at=rows["at_s"] / time.divisor, panel=rows["direction"].map(DIRECTIONS))
+    rows = rows.sort_values(["direction", "at_s"], kind="stable")
+    lines = [_rolling(part, metric) for _, part in rows.groupby(["direction", "line"], sort=False)]
+    table = pd.concat(lines)
+    means = table["words"].loc[table["words"] != ""]
+
+    def seconds(panel: Panel) -> Sequence[Artist]:
+        for name, part in panel.points[panel.points["words"] != ""].groupby("line", sort=False):
+            (pale,) = panel.axes.plot(part["at"], part["second"] / scale.divisor, color=panel.looks[str(name)].colour,
+                                      alpha=0.25, linewidth=0.7, zorder=1.9, label="_every second",
+                                      gid="second")  # fmt: skip
+            say(pale, "every second", name=str(name))
+        return ()
+
+    one = rows["panel"].nunique() == 1
+    name = f"{scale.name}, {rows['panel'].iloc[0]}" if one else scale.name
+    return Lines(
+        title, (metric,), X("at", f"Time since {since} ({time.unit})", "linear", limits=(0, rows["at"].max() * 1.01)),
+        columns=1, same_x=True, linear=(metric,), quantities={metric: replace(scale, name=name)}, marks=seconds,
+        note=f"pale: every second; bold: {means.max()}" if len(means) else "",
+    ).draw(table.drop(columns="panel") if one else table)  # fmt: skip
 
 
-def _line(axes: Axes, at_s: pd.Series, values: pd.Series, divisor: float, how: dict[str, Any]) -> float:
-    """Draw one line; return the window of its rolling mean in seconds, or 0 without one."""
-    every: dict[str, Any] = {"markersize": 4, "markevery": max(1, len(at_s) // 20), "gid": "line"}
-    if len(at_s) <= _LONG:
-        axes.plot(at_s / divisor, values, linewidth=1.2, **every, **how)
-        return 0.0
-    seconds = max(2, len(at_s) // _WINDOWS)
-    (every_second,) = axes.plot(
-        at_s / divisor, values, color=how["color"], alpha=0.25, linewidth=0.7, label="_every second", gid="second"
-    )
-    say(every_second, "every second", name=how["label"])
-    rolling = values.rolling(seconds, center=True, min_periods=1).mean()
-    (line,) = axes.plot(at_s / divisor, rolling, linewidth=1.4, **every, **how)
-    window_s = float(seconds) * float(at_s.diff().median())
-    say(line, f"rolling mean over {window_s:.0f} s")
-    return window_s
+def _rolling(line: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return a line with its values as `second`; of a long one `metric` is the rolling mean, and `words` say so."""
+    line = line.assign(second=line[metric], words="")
+    if len(line) <= _LONG:
+        return line
+    seconds = max(2, len(line) // _WINDOWS)
+    window_s = seconds * float(line["at_s"].diff().median())
+    mean = line[metric].rolling(seconds, center=True, min_periods=1).mean()
+    return line.assign(**{metric: mean}, words=f"rolling mean over {window_s:.0f} s")
 
 
 _PLACE = ["recording", "step", "round", "cell"]

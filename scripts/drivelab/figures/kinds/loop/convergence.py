@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from copy import copy
+from collections.abc import Sequence
 
 import pandas as pd
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
-from drivelab.figures.base.quantities import quantity, short_name
-from drivelab.figures.kinds.loop.convergence_lines import beside, choose
+from drivelab.figures.base.quantities import short_name
+from drivelab.figures.families.lines import ROUND, Lines, Panel, in_order
+from drivelab.figures.kinds.loop.convergence_lines import WINDOW, beside, choose
 from drivelab.figures.registry import FigureKind
 from drivelab.tables.labels import named
 
@@ -102,103 +101,61 @@ def convergence(
         metric = str(selection.require_one(steady_state, "metric", "steady_state"))
     selection.require(cells, "cells")
     loop = selection.one_measurement(named(cells))
-    tracked_metrics = set(steady_state["metric"])
     tracked = set(steady_state[steady_state["metric"] == metric]["variable"])
     lines = beside(loop) if beside_sweep else choose(loop, tracked)
-    shown = lines.rows
-    windows = selection.windows(steady_state)
-    scale = quantity(metric, shown[metric].max())
+    windows, message = selection.windows(steady_state), selection.not_steady(steady_state)
+    names = {label: short + (" *" if label in tracked else "") for label, short in lines.names.items()}
+    ends = [windows.get(step, (0, -1)) for step in zip(lines.rows["recording"], lines.rows["step"], strict=True)]
+    table = lines.rows.assign(
+        line=lines.rows["cell_label"].map(names),
+        order=lines.rows["cell_label"].map(list(names).index),
+        tracked=lines.rows["cell_label"].isin(tracked),
+        part=lines.rows["recording"] + lines.rows["step"].astype(str),
+        inside=[history or start <= number <= end
+                for number, (start, end) in zip(lines.rows["round"], ends, strict=True)],
+    ).sort_values(["order", "recording", "step", "round"])  # fmt: skip
 
-    is_told = history or metric in tracked_metrics
-    figure = style.new_figure(lines.title if is_told else f"{lines.title}, {short_name(metric)}")
-    axes = figure.subplots()
-    all_inside = True
-    for colour, marker, (label, short) in zip(
-        style.ordered_colours(len(lines.names)), style.MARKERS * 9, lines.names.items(), strict=False
-    ):
-        is_tracked = label in tracked
-        name: str | None = short + (" *" if is_tracked else "")
-        for (recording, step), line in shown[shown["cell_label"] == label].groupby(["recording", "step"]):
-            line = line.sort_values("round")
-            values = line[metric] / scale.divisor
-            axes.plot(
-                line["round"],
-                values,
-                color=colour,
-                marker=marker,
-                markerfacecolor="white",
-                label=name,
-                linewidth=2.6 if is_tracked else 1.4,
-                gid="line",
-            )
-            name = None
-            start, end = windows.get((recording, step), (0, -1))
-            inside = line["round"].between(start, end) | history
-            all_inside &= bool(inside.all())
-            axes.plot(
-                line["round"][inside], values[inside], color=colour, marker=marker, linestyle="none", gid="window"
-            )
-    if lines.note:
-        style.note(figure, lines.note)
-    _mark(axes, shown, scale.divisor, metric)
-    message = selection.not_steady(steady_state)
-    if len(set(windows.values())) == 1:
-        start, end = next(iter(windows.values()))
-        axes.axvspan(
-            start - 0.5,
-            end + 0.5,
-            color=style.ALARM if message else "#2a7f3f",
-            alpha=0.12,
-            linewidth=0,
-            label="last rounds" if message else "window",
-            zorder=0,
-            gid="span",
-        )
-    values = (shown[metric] / scale.divisor).dropna().tolist()
-    ax.scale_y(axes, values, scale, log=ax.is_wide(values))
-    ax.round_axis(axes, int(shown["round"].min()), int(shown["round"].max()))
-    if message:
-        style.alarm(figure, message)
-    title = lines.legend + ("\n(* tracked)" if tracked & set(lines.names) else "")
-    outside = None if all_inside else "not the last" if message else "outside window"
-    ax.legend(figure, axes, title, _handles(axes, outside))
-    return figure
+    def marks(panel: Panel) -> Sequence[Artist]:
+        entries = _flags(panel)
+        if len(set(windows.values())) == 1:
+            start, end = next(iter(windows.values()))
+            entries.append(panel.axes.axvspan(
+                start - 0.5, end + 0.5, color=style.ALARM if message else WINDOW, alpha=0.12, linewidth=0,
+                label="last rounds" if message else "window", zorder=0, gid="span",
+            ))  # fmt: skip
+        return [*entries, *_hollow(panel, "not the last" if message else "outside window")]
+
+    is_told = history or metric in set(steady_state["metric"])
+    return Lines(
+        lines.title if is_told else f"{lines.title}, {short_name(metric)}", (metric,), ROUND, looks=in_order,
+        legend=lines.legend + ("\n(* tracked)" if tracked & names.keys() else ""), note=lines.note, marks=marks,
+    ).draw(table, steady_state)  # fmt: skip
 
 
-def _handles(axes: Axes, outside: str | None) -> list[Artist]:
-    """Return the legend entries: lines with filled markers, and hollow dots if there are any."""
-    handles: list[Artist] = []
-    for handle in axes.get_legend_handles_labels()[0]:
-        if isinstance(handle, Line2D) and handle.get_gid() == "line":
-            filled = copy(handle)
-            filled.set(markerfacecolor=handle.get_color())
-            handle = filled
-        handles.append(handle)
-    if outside:
-        handles.append(Line2D([], [], color=style.MUTED, marker="o", markerfacecolor="white", linestyle="none",
-                              label=outside))  # fmt: skip
-    return handles
+def _hollow(panel: Panel, name: str) -> list[Artist]:
+    """Draw hollow markers outside the window; return their legend entry, if there are any."""
+    outside = panel.points[~panel.points["inside"]]
+    for line, part in outside.groupby("line", sort=False):
+        look = panel.looks[str(line)]
+        panel.axes.plot(part["round"], panel.shown(part), color=look.colour, marker=look.marker, linestyle="none",
+                        markerfacecolor="white", gid="outside")  # fmt: skip
+    hollow = Line2D([], [], color=style.MUTED, marker="o", markerfacecolor="white", linestyle="none", label=name)
+    return [] if outside.empty else [hollow]
 
 
-def _mark(axes: Axes, shown: pd.DataFrame, divisor: float, metric: str) -> None:
+def _flags(panel: Panel) -> list[Artist]:
     """Mark tainted and host-limited cells and rounds after a gap, which make a curve less trustworthy."""
-    tainted = shown["tainted"].eq(True) if "tainted" in shown else []
-    limited = shown["host_limit"].notna() if "host_limit" in shown else []
+    points, entries = panel.points, list[Artist]()
+    tainted = points["tainted"].eq(True) if "tainted" in points else []
+    limited = points["host_limit"].notna() if "host_limit" in points else []
     for rows, label, marker in ((tainted, "tainted", "o"), (limited, "host-limited", "s")):
-        flagged = shown[rows]
+        flagged = points[rows]
         if not flagged.empty:
-            axes.plot(
-                flagged["round"],
-                flagged[metric] / divisor,
-                linestyle="none",
-                marker=marker,
-                markersize=10,
-                markerfacecolor="none",
-                markeredgecolor=style.ALARM,
-                label=label,
-                gid=label,
-            )
-    name: str | None = "after a gap"
-    for number in sorted(shown["round"][shown["after_gap"].fillna(False).astype(bool)].unique()):
-        axes.axvline(number - 0.5, color=style.MUTED, linestyle=":", label=name, gid="gap")
-        name = None
+            entries += panel.axes.plot(
+                flagged["round"], panel.shown(flagged), linestyle="none", marker=marker, markersize=10,
+                markerfacecolor="none", markeredgecolor=style.ALARM, label=label, gid=label,
+            )  # fmt: skip
+    for number in sorted(points["round"][points["after_gap"].fillna(False).astype(bool)].unique()):
+        entries.append(panel.axes.axvline(number - 0.5, color=style.MUTED, linestyle=":", label="after a gap",
+                                          gid="gap"))  # fmt: skip
+    return entries

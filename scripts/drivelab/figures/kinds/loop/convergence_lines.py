@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from drivelab.core.units import format_size
-from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
-from drivelab.figures.base.quantities import format_mix, quantity
+from drivelab.figures.base.quantities import format_mix
+from drivelab.figures.families import lines as family
 from drivelab.figures.registry import FigureKind
 from drivelab.tables import labels
 from drivelab.tables.labels import named
@@ -31,6 +32,7 @@ FIGURES = (
         one_loop=True,
     ),
 )
+WINDOW = "#2a7f3f"
 _MOST_LINES = 12
 _CELL = ["pattern", "block_size_bytes", "read_share_pct"]
 
@@ -129,46 +131,29 @@ def _sweep(loop: pd.DataFrame, tracked: Set[str], points: pd.Series) -> Lines:
                  "Demand")  # fmt: skip
 
 
-_MOST_PANELS = 4
-
-
 @style.styled
 def convergence_mixes(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     """Draw the tracked metric against the round, a panel for each share of reads and a line for each block size.
 
-    `cells` and `steady_state` hold one drive and run. With many shares, the first ones from writes to reads are shown.
-    Raises ValueError for unsuitable tables.
+    `cells` and `steady_state` hold one drive and run. Raises ValueError for unsuitable tables.
     """
     metric = str(selection.require_one(steady_state, "metric", "steady_state"))
     selection.require(cells, "cells")
-    loop = selection.one_measurement(named(cells))
-    shares = sorted(int(share) for share in loop["read_share_pct"].unique())
-    shown = shares[:_MOST_PANELS]
-    sizes = sorted(int(size) for size in loop["block_size_bytes"].unique())
-    tracked = set(steady_state["variable"])
-    figure = style.new_figure("Convergence of writes, mixes and reads", height_in=1.2 + 2.0 * len(shown))
-    if len(shown) < len(shares):
-        style.note(figure, f"{len(shown)} of {len(shares)} mixes; all are in the tables")
-    panels = figure.subplots(len(shown), 1, squeeze=False, sharex=True)[:, 0]
-    scale = quantity(metric, float(loop[metric].max()))
+    loop = selection.one_measurement(named(cells)).sort_values(["read_share_pct", "block_size_bytes", "round"])
     windows = set(selection.windows(steady_state).values())
-    for axes, share in zip(panels, shown, strict=True):
-        part = loop[loop["read_share_pct"] == share]
-        for size, colour, marker in zip(sizes, style.ordered_colours(len(sizes)), style.MARKERS * 9, strict=False):
-            line = part[part["block_size_bytes"] == size].sort_values("round")
-            is_tracked = bool(tracked & set(line["cell_label"]))
-            axes.plot(line["round"], line[metric] / scale.divisor, color=colour, marker=marker, gid="line",
-                      linewidth=2.6 if is_tracked else 1.4, label=format_size(size))  # fmt: skip
+
+    def window(panel: family.Panel) -> Sequence[Artist]:
         if len(windows) == 1:
             start, end = next(iter(windows))
-            axes.axvspan(start - 0.5, end + 0.5, color="#2a7f3f", alpha=0.12, linewidth=0, zorder=0, gid="span")
-        values = (part[metric] / scale.divisor).dropna().tolist()
-        log = ax.is_wide(values)
-        ax.scale_y(axes, values, scale, log=log)
-        axes.set_ylabel(f"{scale.name}\n({scale.unit}){', log' if log else ''}")
-        axes.set_title(f"{format_mix(share)} read/write", fontsize=style.SMALL_PT, loc="left")
-    ax.round_axis(panels[-1], int(loop["round"].min()), int(loop["round"].max()))
-    figure.align_ylabels(panels)
-    style.alarm(figure, selection.not_steady(steady_state))
-    ax.legend(figure, panels[0], "Block size (thick: tracked)")
-    return figure
+            panel.axes.axvspan(start - 0.5, end + 0.5, color=WINDOW, alpha=0.12, linewidth=0, zorder=0, gid="span")
+        return ()
+
+    table = loop.assign(
+        panel=[f"{format_mix(share)} read/write" for share in loop["read_share_pct"]],
+        line=[format_size(size) for size in loop["block_size_bytes"]],
+        tracked=loop["cell_label"].isin(set(steady_state["variable"])),
+    )
+    return family.Lines(
+        "Convergence of writes, mixes and reads", (metric,), family.ROUND, looks=family.in_order, columns=1,
+        same_x=True, most=4, legend="Block size (thick: tracked)", marks=window,
+    ).draw(table, steady_state)  # fmt: skip

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter
+from matplotlib.ticker import FuncFormatter
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from drivelab.core.units import format_size
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
-from drivelab.figures.base.quantities import Quantity, format_kib, format_number, quantity
+from drivelab.figures.base.quantities import Quantity, format_kib, format_number, metric_name, quantity
 from drivelab.figures.base.words import grouped, say
+from drivelab.figures.families.lines import BLOCK_SIZE, READS, Lines, apart, in_order
 from drivelab.figures.registry import FigureKind
 
 FIGURES = (
@@ -148,44 +150,34 @@ def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     """
     selection.require(steady_state, "steady_state")
     table = selection.window_averages(selection.one_measurement(cells), steady_state, metric)
-    scale = quantity(metric, table.max(axis=None))
-    table = table / scale.divisor
-
-    by_mix = len(table.index) == 1 and len(table.columns) > 1
-    figure = style.new_figure(f"{scale.name} by {'read share' if by_mix else 'block size and mix'}")
-    axes = figure.subplots()
-    bars = by_mix and all(str(selection.mix(column)).rpartition(" ")[2] in _PURE for column in table.columns)
-    if bars:
-        _as_bars(axes, table)
-    elif by_mix:
-        _by_read_share(axes, table)
+    sizes, mixes = list(table.index), [str(selection.mix(column)) for column in table.columns]
+    by_mix = len(sizes) == 1 and len(mixes) > 1
+    if by_mix and all(mix.rpartition(" ")[2] in _PURE for mix in mixes):
+        return _bars(table, quantity(metric, table.max(axis=None)), steady_state)
+    table.columns = pd.Index(mixes, name="line")
+    points = table.melt(ignore_index=False, value_name=metric).reset_index().dropna(subset=[metric])
+    if not by_mix:
+        title = f"{metric_name(metric)} by block size and mix"
+        lines = Lines(title, (metric,), BLOCK_SIZE, looks=in_order, legend="Read/write\nmix (%)")
     else:
-        _by_block_size(axes, table)
-    values = table.stack().tolist()
-    ax.scale_y(axes, values, scale, log=ax.is_wide(values) and not bars)  # bars begin at zero
-    style.alarm(figure, selection.not_steady(steady_state))
-    if not bars:
-        ax.legend(figure, axes, "Block size" if by_mix else "Read/write\nmix (%)")
-    return figure
+        pattern, mix = points["line"].str.rpartition(" ")[0], points["line"].str.rpartition(" ")[2]
+        line = [f"{name} {format_size(int(sizes[0]))}".strip() for name in pattern]
+        points = points.assign(line=line, read_share_pct=mix.str.partition("/")[0].astype(float))
+        points = points.sort_values(["line", "read_share_pct"])
+        lines = Lines(f"{metric_name(metric)} by read share", (metric,), READS, looks=apart, legend="Block size")
+    what = "maximum in the window" if metric == "max_latency_us" else "average of the window"
+    return replace(lines, point=what).draw(points, steady_state)
 
 
-def _by_block_size(axes: Axes, table: pd.DataFrame) -> None:
-    mixes = list(table.columns)
-    for colour, marker, mix in zip(style.ordered_colours(len(mixes)), style.MARKERS * 11, mixes, strict=False):
-        line = table[mix].dropna()
-        axes.plot(line.index, line, color=colour, marker=marker, label=selection.mix(mix), gid="line")
-    sizes = [int(size) for size in table.index]
-    ax.binary_axis(axes, sizes, format_kib, room=1.4, apart=1.0)
-    axes.set_xlabel("Block size (KiB), log scale")
-
-
-def _as_bars(axes: Axes, table: pd.DataFrame) -> None:
+def _bars(table: pd.DataFrame, scale: Quantity, steady_state: pd.DataFrame) -> Figure:
     """Draw pure reads and pure writes of one block size as bars, as two values make no line."""
     (size,) = table.index
-    names, values = [], [float(value) for value in table.loc[size]]
+    names, values = [], [float(value) / scale.divisor for value in table.loc[size]]
     for column in table.columns:
         pattern, _, mix = str(selection.mix(column)).rpartition(" ")
         names.append(f"{pattern} {format_size(int(size))} {mix}\n{_PURE[mix]}".strip())
+    figure = style.new_figure(f"{scale.name} by read share")
+    axes = figure.subplots()
     axes.bar(range(len(values)), values, 0.5, color=style.colours(len(values)), gid="bar")
     for place, value in enumerate(values):
         axes.annotate(format_number(value), (place, value), (0, 3), textcoords="offset points", ha="center",
@@ -193,21 +185,6 @@ def _as_bars(axes: Axes, table: pd.DataFrame) -> None:
     axes.set_xticks(range(len(values)), names)
     axes.set_xlabel("Block size, read/write mix (%)")
     axes.grid(visible=False, axis="x")
-
-
-def _by_read_share(axes: Axes, table: pd.DataFrame) -> None:
-    """Draw the mixes of one block size on the x axis, a line per pattern."""
-    (size,) = table.index
-    values = table.loc[size]
-    by_pattern: dict[str, dict[float, float]] = {}
-    for column, value in values.items():
-        pattern, _, mix = str(selection.mix(column)).rpartition(" ")
-        by_pattern.setdefault(pattern, {})[float(mix.partition("/")[0])] = float(value)
-    for place, (pattern, line) in enumerate(sorted(by_pattern.items())):
-        name = f"{pattern} {format_size(int(size))}".strip()
-        shares = sorted(line)
-        axes.plot(shares, [line[share] for share in shares], color=style.colours(2)[place],
-                  marker=style.MARKERS[place], label=name, gid="line")  # fmt: skip
-    axes.set_xlim(-4, 104)
-    axes.xaxis.set_major_locator(FixedLocator(sorted({share for line in by_pattern.values() for share in line})))
-    axes.set_xlabel("Read share (% of the I/Os)")
+    ax.scale_y(axes, values, scale)
+    style.alarm(figure, selection.not_steady(steady_state))
+    return figure

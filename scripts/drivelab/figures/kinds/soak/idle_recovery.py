@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -12,6 +14,7 @@ from drivelab.analysis.values.recovery import cross_stimulus
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style, words
 from drivelab.figures.base.quantities import elapsed, quantity
+from drivelab.figures.families.lines import Lines, Panel, X, apart
 from drivelab.figures.registry import FigureKind
 
 FIGURES = (
@@ -132,39 +135,26 @@ def stimulus(cells: pd.DataFrame) -> Figure:
     selection.require_one(soaks, "recording", "cells")
     soaks = soaks.assign(end_s=soaks["elapsed_s"] + soaks["runtime_s"] - soaks["elapsed_s"].min())
     time = elapsed(float(soaks["end_s"].max()))
-    workloads = list(soaks.sort_values("step")["workload"].drop_duplicates())
-    colours = dict(zip(workloads, style.colours(len(workloads)), strict=True))
-    figure = style.new_figure("Cross stimulus", height_in=6.6)
-    panels = figure.subplots(3, 1, sharex=True)
-    for axes, metric in zip(panels, _METRICS, strict=True):
-        scale = quantity(metric, float(soaks[metric].max()))
-        named: set[str] = set()
-        for (_, workload), part in soaks.sort_values(["step", "round"]).groupby(["step", "workload"]):
-            axes.plot(part["end_s"] / time.divisor, part[metric] / scale.divisor, color=colours[workload],
-                      linewidth=1.4, marker="o" if len(part) < 40 else None, markersize=3,
-                      label=None if workload in named else workload, gid=metric)  # fmt: skip
-            named.add(workload)
-        values = [float(value) for value in (soaks[metric] / scale.divisor).dropna()]
-        ax.scale_y(axes, values, scale, log=ax.is_wide(values))
-        axes.set_ylabel(axes.get_ylabel().replace(" (", "\n("))
-    per_rate = quantity("bandwidth_mib_s", float(soaks["bandwidth_mib_s"].max())).divisor
-    _recovery(figure, panels[0], soaks, time.divisor, per_rate)
-    panels[-1].set_xlabel(time.label)
-    words.time(panels[-1].xaxis, time.divisor, float(soaks["elapsed_s"].min()))
-    panels[-1].set_xlim(0, float(soaks["end_s"].max()) / time.divisor * 1.01)
-    ax.legend(figure, panels[0])
-    return figure
+    points = soaks.assign(at=soaks["end_s"] / time.divisor, line=soaks["workload"], part=soaks["step"])
+
+    def marks(panel: Panel) -> Sequence[Artist]:
+        words.time(panel.axes.xaxis, time.divisor, float(soaks["elapsed_s"].min()))
+        return _recovery(panel, soaks, time.divisor) if panel.is_first else ()
+
+    limits = 0.0, float(points["at"].max()) * 1.01
+    return Lines("Cross stimulus", _METRICS, X("at", time.label, "linear", limits=limits), looks=apart, stacked=True,
+                 row_in=1.8, marks=marks).draw(points.sort_values(["step", "round"]))  # fmt: skip
 
 
-def _recovery(figure: Figure, axes: Axes, soaks: pd.DataFrame, per_time: float, per_rate: float) -> None:
-    """Mark the recovery of the throughput in its panel."""
+def _recovery(panel: Panel, soaks: pd.DataFrame, per_time: float) -> list[Artist]:
+    """Mark the recovery of the throughput in its panel; return the legend entries."""
     parts = [part for _, part in soaks.groupby("step")]
-    named = False
+    entries: list[Artist] = []
     for recovery in cross_stimulus(soaks):
         before, after = _around(parts, recovery.workload, recovery.stimulus)
-        axes.plot([float(before["end_s"].iloc[0]) / per_time, float(after["end_s"].iloc[-1]) / per_time],
-                  [recovery.level / per_rate] * 2, color=style.MUTED, linestyle="--", linewidth=1.1,
-                  label=None if named else "mean before", gid="level")  # fmt: skip
+        span = float(before["end_s"].iloc[0]) / per_time, float(after["end_s"].iloc[-1]) / per_time
+        entries += panel.axes.plot(span, [recovery.level / panel.scale.divisor] * 2, color=style.MUTED, linestyle="--",
+                                   linewidth=1.1, label="mean before", gid="level")  # fmt: skip
         begin = float(after["end_s"].iloc[0] - after["runtime_s"].iloc[0])
         results = []
         returns = ((recovery.recovery, "the mean before", ":"), (recovery.settled, "the settled level", "-."))
@@ -174,10 +164,12 @@ def _recovery(figure: Figure, axes: Axes, soaks: pd.DataFrame, per_time: float, 
                 continue
             spent = elapsed(back.time_s)
             results.append(f"back at {to} within {back.time_s / spent.divisor:.3g} {spent.unit}")
-            axes.axvline((begin + back.time_s) / per_time, color=style.ALARM, linestyle=line, linewidth=1.4,
-                         label=None if named else f"back at {to}", gid="recovered")  # fmt: skip
-        named = True
+            entries.append(panel.axes.axvline((begin + back.time_s) / per_time, color=style.ALARM, linestyle=line,
+                                              linewidth=1.4, label=f"back at {to}", gid="recovered"))  # fmt: skip
+        figure = panel.axes.get_figure(root=True)
+        assert figure is not None
         style.note(figure, f"{recovery.workload} after {recovery.stimulus}: {'; '.join(results)}")
+    return entries
 
 
 def _around(parts: list[pd.DataFrame], workload: str, stimulus_: str) -> tuple[pd.DataFrame, pd.DataFrame]:

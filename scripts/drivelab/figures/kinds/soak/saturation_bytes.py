@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from drivelab.analysis.values.saturation_values import Cliff
-from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style, words
-from drivelab.figures.base.quantities import elapsed, format_number, quantity, volume
+from drivelab.figures.base.quantities import Quantity, elapsed, format_number, volume
+from drivelab.figures.families.lines import Lines, Panel, X
 from drivelab.figures.kinds.soak import soak_lines
 from drivelab.figures.registry import FigureKind
 
@@ -59,6 +60,10 @@ FIGURES = (
 )
 
 
+_METRICS = ("iops", "mean_latency_us")
+_DIAMOND: dict[str, Any] = {"linestyle": "none", "marker": "D", "markeredgecolor": "black"}
+
+
 @style.styled
 def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     """Draw I/O rate above mean latency against bytes written since conditioning.
@@ -70,54 +75,34 @@ def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     soak = soak_lines.slices(cells)
     selection.require(drives, "drives")
     capacity = {drive: _capacity(drives, drive) for drive in soak["drive"].drop_duplicates()}
-    written = volume(soak["bytes_written_total"].max())
+    scale = volume(soak["bytes_written_total"].max())
 
     def cliff_at(cliff: Cliff) -> tuple[float, str]:
-        return cliff.bytes_written / written.divisor, f": after {format_number(cliff.drive_fills)} drive fills"
+        return cliff.bytes_written / scale.divisor, f": after {format_number(cliff.drive_fills)} drive fills"
 
-    figure, panels = soak_lines.panels(f"IOPS and mean latency against volume, {soak['workload'].iloc[0]}")
+    def fills(panel: Panel) -> Sequence[Artist]:
+        if len(set(capacity.values())) == 1:
+            if panel.is_first:
+                _fills_axis(panel, next(iter(capacity.values())) / scale.divisor)
+            return ()
+        for name, line in panel.points.groupby("line", sort=False):
+            fill = capacity[line["drive"].iloc[0]] / scale.divisor
+            at = np.arange(1, line["at"].max() // fill + 1) * fill
+            panel.axes.plot(at, np.interp(at, line["at"], panel.shown(line)), **_DIAMOND, markersize=7,
+                            color=panel.looks[str(name)].colour, gid="fills", zorder=4)  # fmt: skip
+        return (Line2D([], [], **_DIAMOND, color=style.MUTED, label="one more drive fill"),)
+
     low, high = soak_lines.from_place(soak["bytes_written_total"]), float(soak["bytes_written_total"].max())
-    for shown, axes in panels.items():
-        _panel(axes, soak, shown, "bytes_written_total", "bytes_written", written.divisor, cliff_at, capacity)
-        axes.set_xlim(low / written.divisor, (high + 0.02 * (high - low)) / written.divisor or 1.0)
-        ax.plain_numbers(axes, "x")
-    axes.set_xlabel(written.label)
-    if len(set(capacity.values())) == 1:
-        fill = next(iter(capacity.values())) / written.divisor
-        first = next(iter(panels.values()))
-        top = first.secondary_xaxis("top", functions=(lambda x: np.divide(x, fill), lambda n: np.multiply(n, fill)))
-        top.set_xlabel("Drive fills (\N{MULTIPLICATION SIGN} user capacity)")
-        top.xaxis.set_major_locator(MaxNLocator(nbins=9))
-    soak_lines.legend(figure, panels.values())
-    return figure
+    limits = low / scale.divisor, (high + 0.02 * (high - low)) / scale.divisor or 1.0
+    soak = soak.assign(at=soak["bytes_written_total"], spent=soak["bytes_written"])
+    return _draw("volume", soak, scale, limits, cliff_at, capacity, fills)
 
 
-def _panel(
-    axes: Axes, soak: pd.DataFrame, metric: str, x: str, spent: str, per_place: float,
-    cliff_at: Callable[[Cliff], tuple[float, str]], capacity: Mapping[str, int],
-) -> None:  # fmt: skip
-    """Draw the lines of `metric` against the column `x`, with their levels and cliffs.
-
-    A slice begins at its `x` less its `spent`. `cliff_at` returns the place of a cliff and its text.
-    """
-    scale, alone = quantity(metric, soak[metric].max()), soak["recording"].nunique() == 1
-    different = len(set(capacity.values())) > 1
-    diamond: dict[str, Any] = {"linestyle": "none", "marker": "D", "markeredgecolor": "black"}
-    for number, (drive, entry, colour, line) in enumerate(soak_lines.lines(soak, x)):
-        places, values = line[x] / per_place, line[metric] / scale.divisor
-        soak_lines.plot(axes, places, values, colour, number, entry)
-        marks = soak_lines.landmarks(line, metric, capacity.get(drive, 1))
-        begin, end = float((marks.slices[x] - marks.slices[spent]).min()), float(marks.slices[x].max())
-        soak_lines.mark(axes, marks, (begin / per_place, end / per_place), scale, colour, alone=alone)
-        if marks.cliff is not None:
-            soak_lines.mark_cliff(axes, *cliff_at(marks.cliff), colour, alone=alone)
-        if different:
-            at = np.arange(1, line[x].max() // capacity[drive] + 1) * capacity[drive] / per_place
-            axes.plot(at, np.interp(at, places, values), **diamond, markersize=7, color=colour, gid="fills", zorder=4)
-    if different:
-        axes.plot([], [], **diamond, color=style.MUTED, label="one more drive fill")
-    shown = (soak[metric] / scale.divisor).dropna().tolist()
-    ax.scale_y(axes, shown, scale, log=metric.endswith("_latency_us") and ax.is_wide(shown))
+def _fills_axis(panel: Panel, fill: float) -> None:
+    """Add an axis in drive fills, each `fill` long, above the panel."""
+    top = panel.axes.secondary_xaxis("top", functions=(lambda x: np.divide(x, fill), lambda n: np.multiply(n, fill)))
+    top.set_xlabel("Drive fills (\N{MULTIPLICATION SIGN} user capacity)")
+    top.xaxis.set_major_locator(MaxNLocator(nbins=9))
 
 
 def _capacity(drives: pd.DataFrame, drive: str) -> int:
@@ -136,18 +121,48 @@ def saturation_time(cells: pd.DataFrame) -> Figure:
     """
     soak = soak_lines.slices(cells)
     began = soak.groupby("recording")["elapsed_s"].transform("min")
-    soak = soak.assign(end_s=soak["elapsed_s"] + soak["runtime_s"] - began)
-    time = elapsed(soak["end_s"].max())
+    soak = soak.assign(at=soak["elapsed_s"] + soak["runtime_s"] - began, spent=soak["runtime_s"])
+    scale = elapsed(soak["at"].max())
 
     def cliff_at(cliff: Cliff) -> tuple[float, str]:
-        place = cliff.time_s / time.divisor
-        return place, f": after {format_number(place)} {time.unit}"
+        place = cliff.time_s / scale.divisor
+        return place, f": after {format_number(place)} {scale.unit}"
 
-    figure, panels = soak_lines.panels(f"IOPS and mean latency against time, {soak['workload'].iloc[0]}")
-    for shown, axes in panels.items():
-        _panel(axes, soak, shown, "end_s", "runtime_s", time.divisor, cliff_at, {})
-        axes.set_xlim(0, soak["end_s"].max() / time.divisor * 1.02 or 1.0)
-    axes.set_xlabel(time.label)
-    words.time(axes.xaxis, time.divisor, float(soak["elapsed_s"].min()))
-    soak_lines.legend(figure, panels.values())
-    return figure
+    def clock(panel: Panel) -> Sequence[Artist]:
+        words.time(panel.axes.xaxis, scale.divisor, float(soak["elapsed_s"].min()))
+        return ()
+
+    limits = 0.0, soak["at"].max() / scale.divisor * 1.02 or 1.0
+    return _draw("time", soak, scale, limits, cliff_at, {}, clock)
+
+
+def _draw(
+    against: str, soak: pd.DataFrame, scale: Quantity, limits: tuple[float, float],
+    cliff_at: Callable[[Cliff], tuple[float, str]], capacity: Mapping[str, int],
+    also: Callable[[Panel], Sequence[Artist]],
+) -> Figure:  # fmt: skip
+    """Draw the slices at their ends `at`, which begin at `at` less `spent`, with levels and cliffs.
+
+    `cliff_at` returns the place of a cliff and its text; `also` draws what only one figure has.
+    """
+    alone = soak["recording"].nunique() == 1
+    several = soak.groupby("drive")["run"].transform("nunique") > 1
+    line = soak["drive"].where(~several, soak["drive"] + ", run " + soak["run"].astype(str))
+    order = soak["drive"].map(list(soak["drive"].drop_duplicates()).index)
+    soak = soak.assign(line=line, order=order, at=soak["at"] / scale.divisor, spent=soak["spent"] / scale.divisor)
+
+    def landmarks(panel: Panel) -> Sequence[Artist]:
+        entries: list[Artist] = []
+        for name, part in panel.points.groupby("line", sort=False):
+            colour = panel.looks[str(name)].colour
+            marks = soak_lines.landmarks(part, panel.metric, capacity.get(part["drive"].iloc[0], 1))
+            if marks.cliff is not None:
+                entries.append(soak_lines.mark_cliff(panel.axes, *cliff_at(marks.cliff), colour, alone=alone))
+            span = float((marks.slices["at"] - marks.slices["spent"]).min()), float(marks.slices["at"].max())
+            entries += soak_lines.mark(panel, marks, span, colour, alone=alone)
+        return [*also(panel), *entries]
+
+    return Lines(
+        f"IOPS and mean latency against {against}, {soak['workload'].iloc[0]}", _METRICS,
+        X("at", scale.label, "linear", limits=limits), stacked=True, linear=("iops",), marks=landmarks,
+    ).draw(soak.sort_values(["order", "run", "at"]))  # fmt: skip

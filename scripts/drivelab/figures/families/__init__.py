@@ -1,0 +1,1 @@
+"""Families of figures: what many kinds have in common."""
