@@ -6,11 +6,6 @@ import pytest
 from doc_commands import shortened_study
 from mini_project import Project, made_once
 
-SHIM = """\
-#!/bin/sh
-exec python -c 'import sys; from drivelab.cli.main import main; sys.exit(main())' "$@"
-"""
-
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
@@ -19,8 +14,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
 
 
 def _run_demo(project: Project) -> None:
-    (project.folder / "drivelab").write_text(SHIM)
-    (project.folder / "drivelab").chmod(0o755)
     study = project.folder / "config/demo.yaml"
     study.write_text(shortened_study(study.read_text()))
     done = project.drivelab("demo")

@@ -33,6 +33,7 @@ from doc_commands import (
     ELSEWHERE,
     NOT_RUN,
     Command,
+    arguments,
     classified,
     named_test_exists,
     parse,
@@ -53,8 +54,8 @@ from drivelab.virtual.model import DriveModel
 PAGES = [page for page in pages() if blocks(page)]
 LANGUAGES = {"sh", "yaml", "tsv", "csv", "sql", "python", "json", "text"}
 HANGS_S = 1800
-TABLES_ONLY = ("docs/cluster.md", "docs/how-to/firmware.md")
-"""Pages that run studies, and show neither figures nor reports of them."""
+DRAWS = "docs/how-to/paper.md"
+"""The page that draws. Studies of the others end with their tables: the shared study has figures and a report."""
 
 
 def test_every_block_is_classified(record_property: Any) -> None:
@@ -117,7 +118,7 @@ class Page:
         if self._project is None:
             self._project = self._request.getfixturevalue("demo").copied(self._folder)
             given(self.page, self._folder)
-            if self.page in TABLES_ONLY:
+            if self.page != DRAWS:
                 self._project.end_with_tables()
         return self._project
 
@@ -127,8 +128,8 @@ class Page:
             if command.kind == "parsed":
                 parse(command.line)
             elif command.kind == "run":
-                arguments = block.directive.split()
-                self._run(command, int(arguments[1]) if arguments[:1] == ["status"] else 0)
+                told = block.directive.split()
+                self._run(command, int(told[1]) if told[:1] == ["status"] else 0)
 
     def _line(self, command: Command) -> str:
         """Return the command line with placeholders replaced by a recording's digest and the study's name."""
@@ -139,23 +140,27 @@ class Page:
         return line
 
     def _run(self, command: Command, status: int) -> None:
-        project = self.project
-        done = subprocess.run(
-            ["sh", "-c", self._line(command)],
-            cwd=project.folder,
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=HANGS_S,
-        )
+        project, line = self.project, self._line(command)
+        if line.startswith("./drivelab "):
+            own = ("drivelab.cli.main", *arguments(line))
+            done = project.called(*own, timeout_s=HANGS_S, **self._environment)
+        else:
+            done = subprocess.run(
+                ["sh", "-c", line],
+                cwd=project.folder,
+                env={**project.environment, **self._environment},
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=HANGS_S,
+            )
         assert done.returncode == status, f"{command.line} ended with {done.returncode}\n{done.stdout}{done.stderr}"
         self.printed += done.stdout + done.stderr
 
+    @property
     def _environment(self) -> dict[str, str]:
-        own = {"DRIVELAB_RUN_DIR": str(self._folder.parent / "run"), "COLUMNS": "120", "NO_COLOR": "1"}
-        return {**self.project.environment, **own}
+        return {"DRIVELAB_RUN_DIR": str(self._folder.parent / "run"), "COLUMNS": "120", "NO_COLOR": "1"}
 
     def text(self, block: Block) -> None:
         if block.directive == "output":
