@@ -233,8 +233,11 @@ def plan(drive: str, measurement: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.fixture
-def tables() -> dict[str, pd.DataFrame]:
+STUDY = {"name": "demo", "title": "Does over-provisioning pay? Two virtual drives, 7 % against 28 %", "basis": "op7",
+         "rse_threshold_pct": 5.0, "confidence_pct": 95.0}  # fmt: skip
+
+
+def made_tables() -> dict[str, pd.DataFrame]:
     values = summary()
     return {
         "summary": values, "deltas": deltas(values), "steady_state": steady_state(), "cells": cells(), **replayed(),
@@ -242,19 +245,11 @@ def tables() -> dict[str, pd.DataFrame]:
     }  # fmt: skip
 
 
-@pytest.fixture
-def plans() -> list[dict[str, Any]]:
+def made_plans() -> list[dict[str, Any]]:
     return [plan(drive, measurement) for measurement in PROTOCOLS for drive in SPEED]
 
 
-@pytest.fixture
-def study() -> dict[str, Any]:
-    title = "Does over-provisioning pay? Two virtual drives, 7 % against 28 %"
-    return {"name": "demo", "title": title, "basis": "op7", "rse_threshold_pct": 5.0, "confidence_pct": 95.0}
-
-
-@pytest.fixture
-def figures() -> dict[str, list[dict[str, Any]]]:
+def made_figures() -> dict[str, list[dict[str, Any]]]:
     def figure(drive: str | None, measurement: str, name: str) -> dict[str, Any]:
         return {"drive": drive, "measurement": measurement, "name": name, "title": f"The {name} plot",
                 "caption": f"What {name} shows.", "svg": SVG}  # fmt: skip
@@ -263,6 +258,32 @@ def figures() -> dict[str, list[dict[str, Any]]]:
         "drives": [figure(d, "pts-iops", n) for d in SPEED for n in ("convergence", "window")],
         "comparison": [figure(None, "pts-iops", "comparison")],
     }
+
+
+@pytest.fixture
+def tables() -> dict[str, pd.DataFrame]:
+    return made_tables()
+
+
+@pytest.fixture
+def plans() -> list[dict[str, Any]]:
+    return made_plans()
+
+
+@pytest.fixture
+def study() -> dict[str, Any]:
+    return dict(STUDY)
+
+
+@pytest.fixture
+def figures() -> dict[str, list[dict[str, Any]]]:
+    return made_figures()
+
+
+@pytest.fixture(scope="session")
+def report() -> Report:
+    """Return the report of the study with its figures, which no test can change."""
+    return build(made_tables(), STUDY, made_plans(), made_figures(), "2025-11-21T05:10:00+00:00")
 
 
 @pytest.fixture

@@ -20,11 +20,6 @@ Plans = list[dict[str, Any]]
 Reported = Callable[[Tables], Report]
 
 
-@pytest.fixture
-def report(tables: Tables, study: dict[str, Any], plans: Plans, figures: Any) -> Report:
-    return build(tables, study, plans, figures, "2025-11-21T05:10:00+00:00")
-
-
 def plain(text: str) -> str:
     return text.replace("\u00a0", " ")
 
