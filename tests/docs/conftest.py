@@ -9,12 +9,13 @@ from mini_project import Project, made_once
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
-    """Return the project after `./drivelab demo`, in simulated time; each page copies it."""
+    """Return the project after `./drivelab demo` up to its tables, in simulated time; each page copies it."""
     return made_once(tmp_path_factory, worker_id, "documented", _run_demo)
 
 
 def _run_demo(project: Project) -> None:
     study = project.folder / "config/demo.yaml"
     study.write_text(shortened_study(study.read_text()))
+    project.end_with_tables()
     done = project.drivelab("demo")
     assert done.returncode == 0, done.stdout + done.stderr
