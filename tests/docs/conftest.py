@@ -6,22 +6,16 @@ import pytest
 from doc_commands import shortened_study
 from mini_project import Project, made_once
 
-SHIM = """\
-#!/bin/sh
-exec python -c 'import sys; from drivelab.cli.main import main; sys.exit(main())' "$@"
-"""
-
 
 @pytest.fixture(scope="session")
 def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
-    """Return the project after `./drivelab demo`, in simulated time; each page copies it."""
+    """Return the project after `./drivelab demo` up to its tables, in simulated time; each page copies it."""
     return made_once(tmp_path_factory, worker_id, "documented", _run_demo)
 
 
 def _run_demo(project: Project) -> None:
-    (project.folder / "drivelab").write_text(SHIM)
-    (project.folder / "drivelab").chmod(0o755)
     study = project.folder / "config/demo.yaml"
     study.write_text(shortened_study(study.read_text()))
+    project.end_with_tables()
     done = project.drivelab("demo")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.device
 SEED = int(os.environ.get("CHAOS_SEED", "8"))
 KILLS = ["measure", "snakemake", "fio", "run", "drive"]
 """`drive` is the server of the virtual drive; killing it loses the drive's state."""
-ROUNDS = 18
+ROUNDS = 16
 FAULTS = [Fault("error", "write"), Fault("hang")]
 
 
@@ -57,7 +57,7 @@ def study(tmp_path: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_the_study_completes_and_each_kill_costs_at_most_one_cell(study: FaultStudy) -> None:
     print(f"CHAOS_SEED={SEED}")
     chance = random.Random(SEED)
-    deck: list[str | Fault] = [*KILLS, *FAULTS]
+    deck: list[str | Fault] = [*KILLS, chance.choice(FAULTS)]  # tests/drives/faults has each fault
     chance.shuffle(deck)
     plan = study.plan()
     lost_state = 0

@@ -85,4 +85,4 @@ def test_drive_in_use_is_refused_and_unchanged(observed: dict[str, dict[str, Any
     assert states["written"] == [0, 0]
     assert states["left"].startswith("refused: ") == (left != FREE)
     assert left in states["left"]
-    assert not states["wiped"].startswith("refused: ")
+    assert not states.get("wiped", states["left"]).startswith("refused: ")

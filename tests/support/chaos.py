@@ -76,9 +76,9 @@ measurements:
 """
 MEASUREMENTS = 3
 KINDS = {
-    "run": 1, "snakemake": 2, "measure": 4, "precondition": 1, "purge": 1, "server": 1, "fork": 1, "any": 1, "all": 1,
+    "run": 1, "snakemake": 1, "measure": 3, "precondition": 1, "purge": 1, "server": 1, "fork": 1, "any": 1, "all": 1,
 }  # fmt: skip
-"""Number of kills per kind of process in thirteen: `all` is the whole tree at once, `any` a random process of it."""
+"""Number of kills per kind of process in eleven: `all` is the whole tree at once, `any` a random process of it."""
 _SIGNALS = ([signal.SIGKILL], [signal.SIGKILL], [signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT],
             [signal.SIGHUP], [signal.SIGSTOP, signal.SIGKILL])  # fmt: skip
 _FAULTS = (Fault("error", "write"), Fault("error", "read", 4 << 20, 1 << 20), Fault("hang"), Fault("gone"))
@@ -202,6 +202,7 @@ class Monkey:
         self.study, self._random = study, random.Random(seed)
         deck = [kind for kind, often in KINDS.items() for _ in range(often)]
         self._deck: list[str] = []
+        self._signals: list[list[signal.Signals]] = []
         while len(self._deck) < kills:
             self._random.shuffle(deck)
             self._deck += deck
@@ -260,7 +261,8 @@ class Monkey:
     def _kill_from_the_deck(self, process: Any) -> None:
         """Kill processes one after another until the run ends."""
         while self._deck and process.poll() is None:
-            kind, signals = self._deck[-1], self._random.choice(_SIGNALS)
+            self._signals = self._signals or self._random.sample(_SIGNALS, len(_SIGNALS))
+            kind, signals = self._deck[-1], self._signals.pop()
             if self._find_and_kill(kind, signals, process):
                 self._deck.pop()
                 self.tally.kills[kind] += 1

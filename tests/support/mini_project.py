@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import importlib
 import multiprocessing
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Self
@@ -57,25 +58,23 @@ _JOB = re.compile(r"^( *)(?:localrule|rule) (\w+):\n((?:\1    .*\n)+)", re.M)
 """A job in the output of a dry run; jobs of a group are indented."""
 
 
-def _planners() -> multiprocessing.context.ForkServerContext:
-    """Return a context of processes that have imported Snakemake and pandas, half the time of a dry run."""
+def _prepared() -> multiprocessing.context.ForkServerContext:
+    """Return a context of processes that have imported other libraries, half the time of a dry run or command."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["snakemake.cli", "pandas"])
+    context.set_forkserver_preload(["snakemake.cli", "pandas", "scipy.stats"])
     return context
 
 
-def _plan(folder: Path, environment: dict[str, str], study: str, output: Path) -> None:
-    """Run a dry run in a folder and write its output to the file `output`."""
-    from snakemake.cli import main
-
-    with output.open("w") as file:
-        for stream in (sys.stdout, sys.stderr):
-            os.dup2(file.fileno(), stream.fileno())
+def _call(folder: Path, environment: dict[str, str], output: Path, module: str, arguments: Sequence[str]) -> None:
+    """Call the function `main` of a module in a folder, with that folder's library; `output` gets what it prints."""
+    with output.open("w") as file, Path(os.devnull).open() as nothing:
+        for number, source in enumerate((nothing, file, file)):
+            os.dup2(source.fileno(), number)
     os.environ.update(environment)
     os.chdir(folder)
     sys.path.insert(0, str(folder / "scripts"))
     assert not any(name.partition(".")[0] == "drivelab" for name in sys.modules)
-    main(["--cores", "2", "--config", f"study={study}", "--nocolor", "--dry-run"])
+    sys.exit(importlib.import_module(module).main(arguments))
 
 
 PNG_OFF = ("scripts/drivelab/workflow/load.py", '"png", "yes"', '"png", "no"')
@@ -165,20 +164,32 @@ class Project:
 
         Numbers in the names of similar rules, such as `figures_1`, are removed.
         """
-        output = self.folder.parent / f"{self.folder.name}.output"
-        planner = _planners().Process(target=_plan, args=(self.folder, self.environment, self.study, output))
-        assert isinstance(planner, ForkServerProcess)
-        planner.start()
-        planner.join()
-        assert planner.exitcode == 0, output.read_text()
+        study = ("--config", f"study={self.study}")
+        dry = self.called("snakemake.cli", "--cores", "2", *study, "--nocolor", "--dry-run")
+        assert dry.returncode == 0, dry.stdout
         jobs: dict[str, list[str]] = {}
-        for _, rule, facts in _JOB.findall(output.read_text()):
+        for _, rule, facts in _JOB.findall(dry.stdout):
             wildcards = re.search(r"^ +wildcards: (.*)$", facts, re.M)
             values = dict(pair.split("=", 1) for pair in wildcards[1].split(", ")) if wildcards else {}
             run = values.pop("key", "-run1").rpartition("-run")[2]
             place = "/".join([*values.values(), *([f"run{run}"] if run != "1" else [])])
             jobs.setdefault(re.sub(r"_\d+$", "", rule), []).append(place)
         return {rule: sorted(places) for rule, places in jobs.items() if rule != "all"}
+
+    def called(
+        self, module: str, *arguments: str, timeout_s: float | None = None, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Call `main(arguments)` of a module in a prepared process, and return its status and all that it prints."""
+        output = self.folder.parent / f"{self.folder.name}.output"
+        given = (self.folder, {**self.environment, **environment}, output, module, list(arguments))
+        process = _prepared().Process(target=_call, args=given)
+        assert isinstance(process, ForkServerProcess)
+        process.start()
+        process.join(timeout_s)
+        if process.exitcode is None:
+            process.kill()
+            raise TimeoutError(f"{module} {arguments} did not end\n{output.read_text()}")
+        return subprocess.CompletedProcess(arguments, process.exitcode, output.read_text(), "")
 
     def make_held(self) -> None:
         """Make a stage stop after its first cell if there is a file hold/DRIVE, which it removes."""

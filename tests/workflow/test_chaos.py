@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from chaos import KINDS, ChaosStudy, Monkey
 
-KILLS = int(os.environ.get("CHAOS_KILLS", "13"))
+KILLS = int(os.environ.get("CHAOS_KILLS", "11"))
 SEED = int(os.environ.get("CHAOS_SEED", "8"))
 
 

@@ -26,47 +26,32 @@ from drivelab.run.progress import read_status
 pytestmark = [pytest.mark.device, pytest.mark.long]
 
 
-def test_fio_is_killed(conditioned: FaultStudy) -> None:
-    plan = conditioned.plan()
-    running = conditioned.start_measuring()
-    wait_until(lambda: in_the_middle(plan), running)
-    afflict("fio", signal.SIGKILL, running)
-    check_failed(outcome(running), "drive 'tiny', pts-iops", "fio was killed by signal 9", "run again")
-    check_complete(plan, conditioned.measure(), kept_cells(plan), gaps=1)
-
-
-def test_fio_hangs(conditioned: FaultStudy) -> None:
+@pytest.mark.parametrize(
+    ("number", "words"), [(signal.SIGKILL, "fio was killed by signal 9"), (signal.SIGSTOP, "fio issued nothing")]
+)
+def test_fio_is_killed_or_hangs(conditioned: FaultStudy, number: signal.Signals, words: str) -> None:
     conditioned.shorten_watchdog()
     plan = conditioned.plan()
     running = conditioned.start_measuring()
     wait_until(lambda: in_the_middle(plan), running)
-    afflict("fio", signal.SIGSTOP, running)
-    check_failed(outcome(running), "drive 'tiny', pts-iops", "fio issued nothing", "run again")
+    afflict("fio", number, running)
+    check_failed(outcome(running), "drive 'tiny', pts-iops", words, "run again")
     assert processes("fio") == []
     check_complete(plan, conditioned.measure(), kept_cells(plan), gaps=1)
 
 
-def test_the_measuring_process_is_killed(study: FaultStudy) -> None:
+@pytest.mark.parametrize("victim", ["measure", "Snakemake", "drivelab run"])
+def test_a_process_of_the_run_is_killed(study: FaultStudy, victim: str) -> None:
     plan = study.plan()
     running = study.start_run()
     wait_until(lambda: in_the_middle(plan), running)
-    (measuring,) = processes("drivelab", "measure")
-    kill(measuring)
-    check_failed(outcome(running), "measure", "run again")
-    check_nothing_left()
-    kept = kept_cells(plan)
-    check_complete(plan, study.drivelab_run(), kept, gaps=1)
-    assert leftovers() == []
-    study.check_tables()
-
-
-def test_snakemake_is_killed(study: FaultStudy) -> None:
-    plan = study.plan()
-    running = study.start_run()
-    wait_until(lambda: in_the_middle(plan), running)
-    kill(*processes("snakemake"))
-    check_failed(outcome(running), "Snakemake", "run again")
-    check_nothing_left()
+    kill(*([running.pid] if victim == "drivelab run" else processes(victim.lower())))
+    done = outcome(running)
+    if victim == "drivelab run":
+        wait_until(lambda: processes("measure") == processes("snakemake") == processes("fio") == [])
+    else:
+        check_failed(done, victim, "run again")
+        check_nothing_left()
     assert not complete(plan), "an orphan continued to the end"
     kept = kept_cells(plan)
     check_complete(plan, study.drivelab_run(), kept, gaps=1)
@@ -88,20 +73,6 @@ def test_an_interrupted_run_ends_cleanly(study: FaultStudy, number: signal.Signa
     kept = kept_cells(plan)
     check_complete(plan, study.drivelab_run(), kept, gaps=1)
     assert leftovers() == []
-
-
-def test_drivelab_run_is_killed(study: FaultStudy) -> None:
-    plan = study.plan()
-    running = study.start_run()
-    wait_until(lambda: in_the_middle(plan), running)
-    kill(running.pid)
-    outcome(running)
-    wait_until(lambda: processes("measure") == processes("snakemake") == processes("fio") == [])
-    assert not complete(plan), "orphans continued to the end"
-    kept = kept_cells(plan)
-    check_complete(plan, study.drivelab_run(), kept, gaps=1)
-    assert leftovers() == []
-    study.check_tables()
 
 
 def test_two_studies_at_once_on_one_drive(study: FaultStudy) -> None:

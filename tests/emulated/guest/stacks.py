@@ -1,8 +1,8 @@
 """Print the guard's verdicts on drives in use as JSON, by kind of use.
 
-For each drive: `during` the use, `left` after the use with its signatures still there, `wiped` without signatures. Each
-is a kernel name or the refusal. `written` is what the kernel counted as written and discarded while the guard checked
-the drive in use. `trouble` is the exception of a use that could not be set up.
+For each drive: `during` the use, `left` after the use with its signatures still there, and if that is a refusal,
+`wiped` without signatures. Each is a kernel name or the refusal. `written` is what the kernel counted as written and
+discarded while the guard checked the drive in use. `trouble` is the exception of a use that could not be set up.
 Arguments: kinds of use; by default all.
 """
 
@@ -125,8 +125,10 @@ def observe(use: Use, drives: tuple[str, ...]) -> dict[str, object]:
     for state in ("left", "wiped"):
         settle()
         for node in drives:
-            with waiting(0.0) if state == "left" else nullcontext():
-                verdicts[SERIALS[node]][state] = verdict(node)
+            of_node = verdicts[SERIALS[node]]
+            if str(of_node.get("left", "refused")).startswith("refused"):  # else it cannot change by wiping
+                with waiting(0.0) if state == "left" else nullcontext():
+                    of_node[state] = verdict(node)
         for node in drives:
             wipe(node)
     return {**verdicts, "seconds": round(time.monotonic() - started_s, 1)}

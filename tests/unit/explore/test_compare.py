@@ -430,38 +430,24 @@ def test_read_ahead_does_not_prevent_a_comparison_of_direct_io(
 
 
 @pytest.mark.parametrize(
-    ("changed", "basis", "comparison", "facet"),
-    [
-        (
-            {"identity": {"firmware": "NEW"}},
-            "slow,firmware={firmware}",
-            "slow,firmware=NEW",
-            "firmware ({firmware} / NEW)",
-        ),
-        ({"host": {"host": "bench-2"}}, "slow,host={host}", "slow,host=bench-2", "host ({host} / bench-2)"),
-        ({"host": {"kernel": "9.9"}}, "slow,kernel={kernel}", "slow,kernel=9.9", "kernel ({kernel} / 9.9)"),
-        ({"host": {"fio": "fio-9"}}, "slow,fio={fio}", "slow,fio=fio-9", "fio ({fio} / fio-9)"),
-    ],
-    ids=["firmware", "host", "kernel", "fio"],
+    ("file", "fact", "new"),
+    [("identity", "firmware", "NEW"), ("host", "host", "bench-2"), ("host", "kernel", "9.9"), ("host", "fio", "fio-9")],
 )
 def test_one_drive_before_and_after_a_change(
-    repeated: Path,
-    capsys: pytest.CaptureFixture[str],
-    changed: dict[str, dict[str, str]],
-    basis: str,
-    comparison: str,
-    facet: str,
-) -> None:
-    """A recording is compared with a copy with one changed fact: only this fact differs."""
-    known = catalogue(repeated).set_index("drive").loc["slow"].iloc[0].to_dict()
+    of_dates: tuple[Path, tuple[str, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str, fact: str,
+    new: str,
+) -> None:  # fmt: skip
+    """Recordings are compared with copies with one changed fact: only this fact differs."""
+    results = Path(shutil.copytree(of_dates[0], tmp_path / "results"))
+    old = catalogue(results).set_index("drive").loc["slow"].iloc[0][fact]
     for run in (4, 5, 6):
-        copied(recording_of(repeated, "slow"), repeated, run=run, **changed)
-    lines = printed(repeated, capsys, basis.format(**known), comparison)
-    assert lines[0].startswith(f"{comparison} against {basis.format(**known)}: 4 same within the margin (")
+        path = recording_of(results, "slow", run) / f"{file}.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), fact: new}))
+    lines = printed(results, capsys, f"slow,{fact}={old}", f"slow,{fact}={new}")
+    assert lines[0].startswith(f"slow,{fact}={new} against slow,{fact}={old}: 4 same within the margin (")
     (meant,) = (line.partition(": ")[2] for line in lines if line.startswith("Meant to differ: "))
-    (other,) = (line.partition(": ")[2] for line in lines if line.startswith("Differs too: "))
-    assert facet.format(**known) in meant
-    assert other == "nothing that was recorded"
+    assert f"{fact} ({old} / {new})" in meant
+    assert "Differs too: nothing that was recorded" in lines
 
 
 def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -606,8 +592,6 @@ def test_the_command_prints_everything_and_its_exit_status(repeated: Path, capsy
     result = json.loads(capsys.readouterr().out)
     assert result["margin_pct"] == 3
     assert {row["verdict"] for row in result["deltas"]} == {FASTER_BEYOND}
-    assert main([*arguments, "--forbid-differences"]) == 0, "nothing but the drive differs"
-    capsys.readouterr()
     for run in (1, 2, 3):
         path = recording_of(repeated, "fast", run) / "host.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "9.9"}))

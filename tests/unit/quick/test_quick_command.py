@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import shutil
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mini_project import ROOT
 
 from drivelab.campaign.planning import Campaign
 from drivelab.cli.main import main
@@ -25,111 +32,118 @@ quick-a:
 """
 
 
-@pytest.fixture
-def quick(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with the drives quick-a and quick-b, in simulated time, and a short protocol."""
-    monkeypatch.setattr(manage, "possible", lambda: "this test runs in simulated time")
-    monkeypatch.setattr(before, "reasons", lambda *args, **options: ("The machine is busy.",))
-    models = project / "config/virtual_drives.yaml"
+def prepared(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """Make a project with the drives quick-a and quick-b, in simulated time, and a short protocol."""
+    shutil.copytree(ROOT / "config", folder / "config")
+    patch.chdir(folder)
+    patch.setattr(manage, "possible", lambda: "this test runs in simulated time")
+    patch.setattr(before, "reasons", lambda *args, **options: ("The machine is busy.",))
+    models = folder / "config/virtual_drives.yaml"
     faster = DRIVE.replace("quick-a", "quick-b").replace("QUICK-A", "QUICK-B").replace("read_us: 100", "read_us: 60")
     models.write_text(models.read_text() + DRIVE + faster)
-    sheet = project / "config/drives.tsv"
+    sheet = folder / "config/drives.tsv"
     rows = (f"quick-{name}\tvirtual:quick-{name}\tQUICK-{name.upper()}\tyes\t" for name in "ab")
     columns = sheet.read_text().splitlines()[0].split("\t")
     sheet.write_text("\n".join(["\t".join(columns), *(row + "\t" * (len(columns) - 5) for row in rows), ""]))
-    monkeypatch.setattr("drivelab.cli.start.quick.project_or_home", lambda: project)
-    protocol = project / "config/protocols/quick.yaml"
-    text = protocol.read_text().replace("runtime: 3s", "runtime: 100ms").replace("time: 60s", "time: 3s")
+    patch.setattr("drivelab.cli.start.quick.project_or_home", lambda: folder)
+    protocol = folder / "config/protocols/quick.yaml"
+    text = protocol.read_text().replace("runtime: 2s", "runtime: 50ms").replace("time: 60s", "time: 3s")
     text = text.replace("relative_standard_error: {threshold: 2%, metric: iops}", "rounds: 3")
     protocol.write_text(text.replace("slice: 1s", "slice: 100ms"))
-    return project
+    return folder
 
 
-def test_a_look_is_a_recording_that_other_commands_know(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["quick", "quick-a"]) == 0
-    shown = capsys.readouterr()
-    assert "unconditioned" in shown.out
-    assert "virtual drive, simulated time" in shown.out
-    assert "The machine is busy." not in shown.out, "the host does not affect simulated time"
-    for words in ("Sequential read 1 MiB, QD8", "Commit: append 4 KiB, fsync", "p99.9", "(cliff)"):
-        assert words in shown.out
-    assert max(map(len, shown.out.splitlines()[4:])) <= 80
-    (recording,) = (quick / "results/quick/recordings").glob("*/*/*/recording.json")
-    assert recording.parts[-4:-2] == ("quick-a", "quick-128mib")
-    page = (quick / "results/quick/quick-a.html").read_text()
-    assert page.count('<div class="card"><img') == 1
-    assert "<script" not in page
-    assert main(["query", "--results", "results/quick", "--csv", "SELECT count(*) FROM cells"]) == 0
-    assert int(capsys.readouterr().out.split()[1]) > 40
-    assert Campaign.load("results/quick/study.yaml").to_do == []
+@pytest.fixture
+def quick(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return prepared(tmp_path, monkeypatch)
 
 
-def test_elsewhere_the_page_has_a_full_path(
-    quick: Path, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
-    assert main(["quick", "quick-a", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["page"] == str(quick / "results/quick/quick-a.html")
+def look(*arguments: str, status: int = 0) -> str:
+    """Look, and return what is printed: standard output, or the errors if the status is not 0."""
+    out, errors = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(errors):
+        assert main(["quick", *arguments]) == status, errors.getvalue()
+    return (errors if status else out).getvalue()
 
 
-@pytest.mark.long
-def test_two_places_and_their_history(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The second drive reads faster; after three looks of each, a comparison gives verdicts."""
-    for _ in range(3):
-        assert main(["quick", "quick-a", "quick-b", "--json"]) == 0
-        last = json.loads(capsys.readouterr().out)
-    assert [place["name"] for place in last["places"]] == ["quick-a", "quick-b"]
-    assert last["warnings_before"] == []
-    values = [{value["test"]: value["value"] for value in place["values"]} for place in last["places"]]
-    assert values[1]["Random read 4 KiB, QD1"] < 0.9 * values[0]["Random read 4 KiB, QD1"]
-    runs = sorted((quick / "results/quick/recordings").glob("quick-a/*/*"))
-    assert [path.name[-4:] for path in runs] == ["run1", "run2", "run3"]
-    assert main(["compare", "quick-a", "quick-b", "--results", "results/quick", "--json"]) == 0
-    comparison = json.loads(capsys.readouterr().out)
-    assert comparison["counts"]["faster beyond the margin"] > 0
-    assert main(["quick", "--history", "quick-a", "--json"]) == 0
-    histories = json.loads(capsys.readouterr().out)
-    (history,) = histories
-    assert len(history["looks"]) == 3
-    assert main(["quick", "--history"]) == 0
-    shown = capsys.readouterr().out
-    assert "quick-b: virtual:quick-b, 3 looks" in shown
-    assert max(map(len, shown.splitlines())) <= 80
-    assert parse("quick-a").wanted == {"drive": "quick-a"}
+@dataclass(frozen=True)
+class Looks:
+    """A project, and what its looks have printed: interrupted, at a drive, at two from elsewhere, at less of one."""
+
+    folder: Path
+    interrupted: str
+    one: str
+    page: str
+    two: Any
 
 
-@pytest.mark.long
-def test_looks_of_another_length_are_another_measurement(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["quick", "quick-a"])
-    main(["quick", "quick-a", "--size", "32MiB"])
-    main(["quick", "quick-a"])
-    capsys.readouterr()
-    names = sorted(path.name for path in (quick / "results/quick/recordings/quick-a").iterdir())
-    assert names == ["quick-128mib", "quick-32mib"]
-    assert len(list((quick / "results/quick/recordings/quick-a/quick-128mib").iterdir())) == 2
-    assert main(["quick", "--history", "quick-a"]) == 0
-    assert "differ in time or size: quick-128mib, quick-32mib" in capsys.readouterr().out
-    assert main(["quick", "--history", "/my data"]) == 2
-    assert "run: ./drivelab quick '/my data'" in capsys.readouterr().err
-
-
-def test_an_interrupted_look_is_not_continued(
-    quick: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A look shows the drive as it is now, so it takes no cells from before; standard output stays JSON."""
-
+@pytest.fixture(scope="module")
+def looks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looks]:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patched:
-        patched.setattr(LiveView, "on_line", interrupt)
-        assert main(["quick", "quick-a"]) == 130
-    assert "the next one starts from the beginning" in capsys.readouterr().err
-    assert main(["quick", "quick-a", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["places"][0]["name"] == "quick-a"
-    (journal,) = (quick / "results/quick/recordings").glob("*/*/*-run1/journal.jsonl")
-    assert {json.loads(line)["event"] for line in journal.open()}.isdisjoint({"gap", "resumed"})
+    with pytest.MonkeyPatch.context() as patch:
+        folder = prepared(tmp_path_factory.mktemp("quick"), patch)
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(LiveView, "on_line", interrupt)
+            interrupted = look("quick-a", status=130)
+        one, page = look("quick-a"), (folder / "results/quick/quick-a.html").read_text()
+        patch.chdir(tmp_path_factory.mktemp("elsewhere"))
+        two = json.loads(look("quick-a", "quick-b", "--json"))
+        patch.chdir(folder)
+        look("quick-a", "--size", "32MiB")
+        yield Looks(folder, interrupted, one, page, two)
+
+
+def test_a_look_is_a_recording_that_other_commands_know(looks: Looks, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "unconditioned" in looks.one
+    assert "virtual drive, simulated time" in looks.one
+    assert "The machine is busy." not in looks.one, "the host does not affect simulated time"
+    for words in ("Sequential read 1 MiB, QD8", "Commit: append 4 KiB, fsync", "p99.9", "(cliff)"):
+        assert words in looks.one
+    assert max(map(len, looks.one.splitlines()[4:])) <= 80
+    assert looks.page.count('<div class="card"><img') == 1
+    assert "<script" not in looks.page
+    assert main(["query", "--results", "results/quick", "--csv", "SELECT count(*) FROM cells"]) == 0
+    assert int(capsys.readouterr().out.split()[1]) > 40
+    assert main(["compare", "quick-a,measurement=quick-128mib,run=1", "quick-b", "--results", "results/quick"]) == 0
+    assert "without a verdict" in capsys.readouterr().out
+    assert Campaign.load("results/quick/study.yaml").to_do == []
+
+
+def test_elsewhere_the_page_has_a_full_path(looks: Looks) -> None:
+    assert Path(looks.two["page"]).is_file()
+    assert Path(looks.two["page"]).parent == looks.folder / "results/quick"
+
+
+def test_two_places_are_compared(looks: Looks) -> None:
+    assert [place["name"] for place in looks.two["places"]] == ["quick-a", "quick-b"]
+    assert looks.two["warnings_before"] == []
+    values = [{value["test"]: value["value"] for value in place["values"]} for place in looks.two["places"]]
+    assert values[1]["Random read 4 KiB, QD1"] < 0.9 * values[0]["Random read 4 KiB, QD1"]
+
+
+def test_looks_of_another_length_are_another_measurement(looks: Looks, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = sorted((looks.folder / "results/quick/recordings/quick-a").glob("*/*-run?"))
+    assert [(run.parent.name, run.name[-4:]) for run in runs] == [
+        ("quick-128mib", "run1"), ("quick-128mib", "run2"), ("quick-32mib", "run1"),
+    ]  # fmt: skip
+    history = json.loads(look("--history", "quick-a", "--json"))
+    assert sum(len(one["looks"]) for one in history) == 3
+    assert "differ in time or size: quick-128mib, quick-32mib" in look("--history", "quick-a")
+    assert main(["quick", "--history"]) == 0
+    shown = capsys.readouterr().out
+    assert "quick-b: virtual:quick-b, 1 look" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "run: ./drivelab quick '/my data'" in look("--history", "/my data", status=2)
+    assert parse("quick-a").wanted == {"drive": "quick-a"}
+
+
+def test_an_interrupted_look_is_not_continued(looks: Looks) -> None:
+    """A look shows the drive as it is now, so it takes no cells from before."""
+    assert "the next one starts from the beginning" in looks.interrupted
+    for journal in (looks.folder / "results/quick/recordings").glob("*/*/*-run?/journal.jsonl"):
+        assert {json.loads(line)["event"] for line in journal.open()}.isdisjoint({"gap", "resumed"})
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ import pytest
 import replay_frames
 
 from drivelab.analysis.verdict import FASTER_BEYOND, SAME, SLOWER_BEYOND
+from drivelab.report.content import build
+from drivelab.report.document import Report
 from drivelab.tables.labels import KINDS
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width="640" height="400" fill="#eee"/></svg>'
@@ -91,12 +93,8 @@ def summary() -> pd.DataFrame:
             "verdict": "repeats agree",
             "rse_pct": 1.83,
         }
-        for metric, value in (
-            ("bandwidth_mib_s", 12.91),
-            ("access_time_us", 612.4),
-            ("score", 145.19),
-            ("p99_latency_us", 3120.0),
-        ):
+        values = {"bandwidth_mib_s": 12.91, "access_time_us": 612.4, "score": 145.19, "p99_latency_us": 3120.0}
+        for metric, value in values.items():
             factor = 1.0 if drive == "op7" or metric == "bandwidth_mib_s" else 1.1 if metric == "score" else 0.83
             rows.append(summary_row(drive, "trace-replay", "replay sqlite", metric, value * factor, **warm))
     return pd.DataFrame(rows)
@@ -109,41 +107,18 @@ def deltas(summary: pd.DataFrame) -> pd.DataFrame:
         ratio = basis.value / other.value if basis.kind == "time" else other.value / basis.value
         apart = basis.spread_high < other.spread_low or other.spread_high < basis.spread_low
         delta_pct = 100 * (ratio - 1)
-        rows.append(
-            {
-                "measurement": name[0],
-                "protocol": name[0],
-                "cell_label": name[1],
-                "metric": name[2],
-                "kind": basis.kind,
-                "unit": basis.unit,
-                "basis": "op7",
-                "comparison": "op28",
-                "basis_value": basis.value,
-                "comparison_value": other.value,
-                "basis_n": basis.n,
-                "comparison_n": other.n,
-                "delta_pct": delta_pct,
-                "asymptote_delta_pct": None,
-                "disturbance_pct": None,
-                "interval_low_pct": delta_pct - 4,
-                "interval_high_pct": delta_pct + 4,
-                "p_value": 0.001 if apart else 0.9,
-                "p_adjusted": 0.002 if apart else 0.95,
-                "equivalence_p": 0.99 if apart else 0.01,
-                "equivalence_p_adjusted": 0.99 if apart else 0.02,
-                "margin_pct": 5.0,
-                "verdict": (FASTER_BEYOND if delta_pct > 0 else SLOWER_BEYOND) if apart else SAME,
-                "log_error": 0.01,
-                "freedom": 4.0,
-                "recordings_needed": None,
-                "reduced": True,
-                "virtual": True,
-                "clock": "wall",
-                "doubts": [],
-                "remarks": [REMARK] if basis.scope == "rounds" else [],
-            }
-        )
+        verdict = (FASTER_BEYOND if delta_pct > 0 else SLOWER_BEYOND) if apart else SAME
+        rows.append({
+            "measurement": name[0], "protocol": name[0], "cell_label": name[1], "metric": name[2], "kind": basis.kind,
+            "unit": basis.unit, "basis": "op7", "comparison": "op28", "basis_value": basis.value,
+            "comparison_value": other.value, "basis_n": basis.n, "comparison_n": other.n, "delta_pct": delta_pct,
+            "asymptote_delta_pct": None, "disturbance_pct": None, "interval_low_pct": delta_pct - 4,
+            "interval_high_pct": delta_pct + 4, "p_value": 0.001 if apart else 0.9,
+            "p_adjusted": 0.002 if apart else 0.95, "equivalence_p": 0.99 if apart else 0.01,
+            "equivalence_p_adjusted": 0.99 if apart else 0.02, "margin_pct": 5.0, "verdict": verdict,
+            "log_error": 0.01, "freedom": 4.0, "recordings_needed": None, "reduced": True, "virtual": True,
+            "clock": "wall", "doubts": [], "remarks": [REMARK] if basis.scope == "rounds" else [],
+        })  # fmt: skip
     return pd.DataFrame(rows)
 
 
@@ -152,81 +127,42 @@ def steady_state() -> pd.DataFrame:
     for drive in SPEED:
         for variable, read, block in TRACKED:
             average = loop_value(drive, read, block, "iops")
-            rows.append(
-                {
-                    **key(drive, "pts-iops"),
-                    "step": 0,
-                    "variable": variable,
-                    "metric": "iops",
-                    "unit": "IOPS",
-                    "reached": True,
-                    "rounds": 8,
-                    "window_start": 4,
-                    "window_end": 8,
-                    "values": [average * f for f in (1.02, 0.99, 1.01, 0.985, 0.995)],
-                    "average": average,
-                    "allowed_data_excursion": 0.2 * average,
-                    "measured_data_excursion": 0.035 * average,
-                    "allowed_slope_excursion": 0.1 * average,
-                    "measured_slope_excursion": 0.022 * average,
-                    "slope": -0.0055 * average,
-                    "intercept": 1.033 * average,
-                    "residual_drift_pct": -2.2,
-                    "asymptote_pct": -3.4,
-                    "change_round": 6 if block == 4096 else None,
-                    "change_pct": -5.5 if block == 4096 else None,
-                }
-            )
+            rows.append({
+                **key(drive, "pts-iops"), "step": 0, "variable": variable, "metric": "iops", "unit": "IOPS",
+                "reached": True, "rounds": 8, "window_start": 4, "window_end": 8,
+                "values": [average * f for f in (1.02, 0.99, 1.01, 0.985, 0.995)], "average": average,
+                "allowed_data_excursion": 0.2 * average, "measured_data_excursion": 0.035 * average,
+                "allowed_slope_excursion": 0.1 * average, "measured_slope_excursion": 0.022 * average,
+                "slope": -0.0055 * average, "intercept": 1.033 * average, "residual_drift_pct": -2.2,
+                "asymptote_pct": -3.4, "change_round": 6 if block == 4096 else None,
+                "change_pct": -5.5 if block == 4096 else None,
+            })  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def loop_cell(drive: str, round_: int, read: int, block: int) -> dict[str, Any]:
-    iops = loop_value(drive, read, block, "iops") * (1 + 1 / round_**2)
+def cell(drive: str, kind: str, round_: int, iops: float, read: int = 0, block: int = 4096) -> dict[str, Any]:
+    is_loop = kind == "loop"
     return {
-        **key(drive, "pts-iops"), "step": 0, "kind": "loop", "round": round_, "cell": 0,
-        **workload(read, block), "pattern": "random", "read_share_pct": read, "block_size_bytes": block,
+        **key(drive, "pts-iops" if is_loop else "pts-write-saturation"), "step": 0, "kind": kind, "round": round_,
+        "cell": 0, **workload(read, block), "pattern": "random", "read_share_pct": read, "block_size_bytes": block,
         "threads": 2, "queue_depth": 8, "runtime_s": 1.0, "iops": iops, "mean_latency_us": 16e6 / iops,
-        "max_latency_us": 90e6 / iops, "bytes_written": 0, "tainted": False, "taint_reason": None, "host_limit": None,
-        "directory": f"cells/0-round{round_:02d}-cell00", "unsound": None,
+        "max_latency_us": 90e6 / iops, "bytes_written": 0 if is_loop else int(iops) * 4096, "tainted": False,
+        "taint_reason": None, "host_limit": None, "directory": f"cells/0-round{round_ if is_loop else 1:02d}-cell00",
+        "unsound": None,
     }  # fmt: skip
 
 
 def cells() -> pd.DataFrame:
     rows = [
-        loop_cell(drive, round_, read, block)
+        cell(drive, "loop", round_, loop_value(drive, read, block, "iops") * (1 + 1 / round_**2), read, block)
         for drive in SPEED
         for round_ in range(1, 9)
         for read in MIXES
         for block in BLOCKS
     ]
     for drive, speed in SPEED.items():
-        for slice_ in range(1, 41):
-            iops = speed * (9.0 if slice_ < 9 else 1.0 + 8 / (slice_ - 7) ** 1.5)
-            rows.append(
-                {
-                    **key(drive, "pts-write-saturation"),
-                    "step": 0,
-                    "kind": "soak",
-                    "round": slice_,
-                    "cell": 0,
-                    **workload(0, 4096),
-                    "pattern": "random",
-                    "read_share_pct": 0,
-                    "block_size_bytes": 4096,
-                    "threads": 2,
-                    "queue_depth": 8,
-                    "runtime_s": 1.0,
-                    "iops": iops,
-                    "mean_latency_us": 16e6 / iops,
-                    "max_latency_us": 90e6 / iops,
-                    "bytes_written": int(iops) * 4096,
-                    "tainted": False,
-                    "taint_reason": None,
-                    "host_limit": None,
-                    "directory": "cells/0-round01-cell00",
-                    "unsound": None,
-                }
-            )
+        for number in range(1, 41):
+            rows.append(cell(drive, "soak", number, speed * (9.0 if number < 9 else 1.0 + 8 / (number - 7) ** 1.5)))
     return pd.DataFrame(rows)
 
 
@@ -262,60 +198,27 @@ def drives() -> pd.DataFrame:
 
 
 def hosts() -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "host": "bench1",
-                "kernel": "6.1.0-28-amd64",
-                "cpu": "AMD EPYC 7B13",
-                "cores": 2,
-                "memory_bytes": 8 << 30,
-                "os": "Debian GNU/Linux 12 (bookworm)",
-                "fio": "fio-3.33",
-                "drivelab": "0.1.0",
-                "python": "3.11.2",
-                "board": "Supermicro H12SSL-i",
-                "system": None,
-                "bios": "American Megatrends 2.4 12/21/2022",
-                "memory_modules": "8 x 16 GiB DDR4 at 3200 MT/s",
-                "base_clock_mhz": 2450.0,
-                "max_clock_mhz": 3500.0,
-                "package_power_limit_w": None,
-                "note": None,
-            }
-        ]
-    )
+    return pd.DataFrame([{
+        "host": "bench1", "kernel": "6.1.0-28-amd64", "cpu": "AMD EPYC 7B13", "cores": 2, "memory_bytes": 8 << 30,
+        "os": "Debian GNU/Linux 12 (bookworm)", "fio": "fio-3.33", "drivelab": "0.1.0", "python": "3.11.2",
+        "board": "Supermicro H12SSL-i", "system": None, "bios": "American Megatrends 2.4 12/21/2022",
+        "memory_modules": "8 x 16 GiB DDR4 at 3200 MT/s", "base_clock_mhz": 2450.0, "max_clock_mhz": 3500.0,
+        "package_power_limit_w": None, "note": None,
+    }])  # fmt: skip
 
 
 def traces() -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "trace": "sqlite",
-                "source": "captured with blktrace",
-                "application": "sqlite 3.40, 2,000 inserts",
-                "requests": 6460,
-                "reads": 812,
-                "writes": 5230,
-                "flushes": 418,
-                "discards": 0,
-                "read_bytes": 13303808,
-                "write_bytes": 94707712,
-                "footprint_bytes": 9437184,
-                "duration_s": 7.98,
-                "lossy": False,
-                "lost": 0,
-            }
-        ]
-    )
+    return pd.DataFrame([{
+        "trace": "sqlite", "source": "captured with blktrace", "application": "sqlite 3.40, 2,000 inserts",
+        "requests": 6460, "reads": 812, "writes": 5230, "flushes": 418, "discards": 0, "read_bytes": 13303808,
+        "write_bytes": 94707712, "footprint_bytes": 9437184, "duration_s": 7.98, "lossy": False, "lost": 0,
+    }])  # fmt: skip
 
 
 def plan(drive: str, measurement: str) -> dict[str, Any]:
     return {
-        "recording": recording(drive, measurement),
-        "path": f"results/recordings/{recording(drive, measurement)}",
-        "drive": drive,
-        "measurement": measurement,
+        "recording": recording(drive, measurement), "path": f"results/recordings/{recording(drive, measurement)}",
+        "drive": drive, "measurement": measurement,
         "protocol": {"name": measurement, "title": PROTOCOLS[measurement], "source": f"source of {measurement}"},
         "condition": {
             "purge": {"method": "TRIM of the whole drive", "verified": "64 random places read as zeros"},
@@ -323,22 +226,18 @@ def plan(drive: str, measurement: str) -> dict[str, Any]:
                 "pattern": "sequential", "block_size_bytes": 131072, "capacity_multiple": 2, "queue_depth": 32}}),
         },
         "class": {"name": "enterprise", "threads": 2, "queue_depth": 8, "active_range": 1.0},
-        "reduced": True,
-        "reduced_why": ["loop runtime: 1s instead of 60s", "class enterprise threads: 2 instead of 4"],
-        "virtual": True,
-        "clock": "wall",
-        "clock_reason": None,
-        "started": "2025-11-20T21:04:11.120+00:00",
-        "finished": "2025-11-20T21:06:40.007+00:00",
-        "data_pattern": "random, incompressible",
-        "engine": "io_uring",
-        "scenario": "synthetic",
-        "notes": [],
+        "reduced": True, "reduced_why": ["loop runtime: 1s instead of 60s", "class enterprise threads: 2 instead of 4"],
+        "virtual": True, "clock": "wall", "clock_reason": None, "started": "2025-11-20T21:04:11.120+00:00",
+        "finished": "2025-11-20T21:06:40.007+00:00", "data_pattern": "random, incompressible", "engine": "io_uring",
+        "scenario": "synthetic", "notes": [],
     }  # fmt: skip
 
 
-@pytest.fixture
-def tables() -> dict[str, pd.DataFrame]:
+STUDY = {"name": "demo", "title": "Does over-provisioning pay? Two virtual drives, 7 % against 28 %", "basis": "op7",
+         "rse_threshold_pct": 5.0, "confidence_pct": 95.0}  # fmt: skip
+
+
+def made_tables() -> dict[str, pd.DataFrame]:
     values = summary()
     return {
         "summary": values, "deltas": deltas(values), "steady_state": steady_state(), "cells": cells(), **replayed(),
@@ -346,24 +245,11 @@ def tables() -> dict[str, pd.DataFrame]:
     }  # fmt: skip
 
 
-@pytest.fixture
-def plans() -> list[dict[str, Any]]:
+def made_plans() -> list[dict[str, Any]]:
     return [plan(drive, measurement) for measurement in PROTOCOLS for drive in SPEED]
 
 
-@pytest.fixture
-def study() -> dict[str, Any]:
-    return {
-        "name": "demo",
-        "title": "Does over-provisioning pay? Two virtual drives, 7 % against 28 %",
-        "basis": "op7",
-        "rse_threshold_pct": 5.0,
-        "confidence_pct": 95.0,
-    }
-
-
-@pytest.fixture
-def figures() -> dict[str, list[dict[str, Any]]]:
+def made_figures() -> dict[str, list[dict[str, Any]]]:
     def figure(drive: str | None, measurement: str, name: str) -> dict[str, Any]:
         return {"drive": drive, "measurement": measurement, "name": name, "title": f"The {name} plot",
                 "caption": f"What {name} shows.", "svg": SVG}  # fmt: skip
@@ -375,16 +261,42 @@ def figures() -> dict[str, list[dict[str, Any]]]:
 
 
 @pytest.fixture
+def tables() -> dict[str, pd.DataFrame]:
+    return made_tables()
+
+
+@pytest.fixture
+def plans() -> list[dict[str, Any]]:
+    return made_plans()
+
+
+@pytest.fixture
+def study() -> dict[str, Any]:
+    return dict(STUDY)
+
+
+@pytest.fixture
+def figures() -> dict[str, list[dict[str, Any]]]:
+    return made_figures()
+
+
+@pytest.fixture(scope="session")
+def report() -> Report:
+    """Return the report of the study with its figures, which no test can change."""
+    return build(made_tables(), STUDY, made_plans(), made_figures(), "2025-11-21T05:10:00+00:00")
+
+
+@pytest.fixture
+def reported(study: dict[str, Any], plans: list[dict[str, Any]]) -> Callable[[dict[str, pd.DataFrame]], Report]:
+    """Return a function that makes the report of tables, without figures."""
+    return lambda tables: build(tables, study, plans, [], None)
+
+
+@pytest.fixture
 def full_length(
     tables: dict[str, pd.DataFrame], plans: list[dict[str, Any]]
-) -> Callable[[], tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]]:
+) -> tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]:
     """Return the study at full length on real drives with several recordings: no banner applies."""
-
-    def change() -> tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]:
-        quiet = {
-            name: frame.assign(**{c: False for c in ("reduced", "virtual") if c in frame})
-            for name, frame in tables.items()
-        }
-        return quiet, [{**plan, "reduced": False, "reduced_why": [], "virtual": False} for plan in plans]
-
-    return change
+    quiet = {name: frame.assign(**{c: False for c in ("reduced", "virtual") if c in frame})
+             for name, frame in tables.items()}  # fmt: skip
+    return quiet, [{**plan, "reduced": False, "reduced_why": [], "virtual": False} for plan in plans]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -18,6 +19,7 @@ from drivelab.report.view import Table
 
 Tables = dict[str, pd.DataFrame]
 Plans = list[dict[str, Any]]
+Reported = Callable[[Tables], Report]
 RUN = "1a2b3c4d5e6f-run1"
 
 
@@ -46,9 +48,9 @@ def differences() -> pd.DataFrame:
 
 
 def test_unintended_differences_are_with_the_verdict_and_first_in_the_comparison(
-    tables: Tables, study: dict[str, Any], plans: Plans, differences: pd.DataFrame
+    tables: Tables, reported: Reported, differences: pd.DataFrame
 ) -> None:
-    report = build({**tables, "differences": differences}, study, plans, [], None)
+    report = reported({**tables, "differences": differences})
     table = report.comparison_tables[0]
     assert table.id == "ceteris-paribus"
     assert texts(table)[0] == ["kernel", "NO", "6.1.0-28", "6.12.1", "pts-iops"]
@@ -64,17 +66,17 @@ def test_unintended_differences_are_with_the_verdict_and_first_in_the_comparison
     assert warning.reasons == ("op28 against op7: kernel",)
     assert [link.text for link in warning.affected] == ["op28 · pts-iops"]
     intended = differences[differences["intended"]]
-    assert banner(build({**tables, "differences": intended}, study, plans, [], None), "also-differs") is None
+    assert banner(reported({**tables, "differences": intended}), "also-differs") is None
 
 
 def test_conditions_not_recorded_are_one_count_and_a_folded_table(
-    tables: Tables, study: dict[str, Any], plans: Plans, differences: pd.DataFrame
+    tables: Tables, reported: Reported, differences: pd.DataFrame
 ) -> None:
     of_kernel = differences["facet"] == "kernel"
     unknown = differences.assign(basis_value=differences["basis_value"].mask(of_kernel, "not recorded"))
     neither = unknown[of_kernel].assign(facet="CPU", comparison_value="not recorded")
     rows = pd.concat([unknown, neither], ignore_index=True)
-    report = build({**tables, "differences": rows}, study, plans, [], None)
+    report = reported({**tables, "differences": rows})
     words = "2 conditions are not recorded on one or both sides"
     assert banner(report, "also-differs") is None, "it may be equal"
     assert banner(report, "not-recorded").reasons == (f"op28 against op7: {words}",)
@@ -93,21 +95,21 @@ def test_conditions_not_recorded_are_one_count_and_a_folded_table(
 
 
 def test_conditions_that_are_meant_to_differ_need_no_warning_when_not_recorded(
-    tables: Tables, study: dict[str, Any], plans: Plans, differences: pd.DataFrame
+    tables: Tables, reported: Reported, differences: pd.DataFrame
 ) -> None:
     rows = differences[differences["intended"]].assign(basis_value="not recorded")
-    report = build({**tables, "differences": rows}, study, plans, [], None)
+    report = reported({**tables, "differences": rows})
     assert banner(report, "not-recorded") is None
     assert report.comparison_tables[0].caption == "1 condition is not recorded on one or both sides"
 
 
 def test_a_difference_that_cannot_act_is_shown_as_such(
-    tables: Tables, study: dict[str, Any], plans: Plans, differences: pd.DataFrame
+    tables: Tables, reported: Reported, differences: pd.DataFrame
 ) -> None:
     rows = differences[differences["facet"] == "kernel"].assign(
         facet="drive setting: Read-ahead", kind="cannot act", intended=True
     )
-    report = build({**tables, "differences": rows}, study, plans, [], None)
+    report = reported({**tables, "differences": rows})
     assert banner(report, "also-differs") is None
     cell = report.comparison_tables[0].rows[0][1]
     assert (cell.text, cell.small) == ("cannot act", "direct I/O bypasses read-ahead")
@@ -118,9 +120,7 @@ def finding(key: dict[str, Any], detector: str, found: bool, **other: Any) -> di
     return {**key, **nothing, "detector": detector, "found": found, "words": "", **other}
 
 
-def test_the_verdict_lists_findings_and_each_page_also_other_checks(
-    tables: Tables, study: dict[str, Any], plans: Plans
-) -> None:
+def test_the_verdict_lists_findings_and_each_page_also_other_checks(tables: Tables, reported: Reported) -> None:
     key = keyed("op7", "pts-write-saturation")
     rows = [
         finding(key, "periodic_dips", True, value=12.5, threshold=3.0, unit="s", begin_s=4.0, end_s=40.0,
@@ -128,7 +128,7 @@ def test_the_verdict_lists_findings_and_each_page_also_other_checks(
         finding(key, "thermal_throttling", False),
         finding(keyed("op28", "pts-iops"), "drift", False),
     ]  # fmt: skip
-    report = build({**tables, "findings": pd.DataFrame(rows)}, study, plans, [], None)
+    report = reported({**tables, "findings": pd.DataFrame(rows)})
     assert report.findings is not None
     assert report.findings.caption == "1 finding in 3 checks by 3 detectors"
     assert texts(report.findings) == [["Periodic dips", "A dip every 12.5 s", "12.50 s", "3 s", "4 s to 40 s"]]
@@ -147,10 +147,10 @@ def test_the_verdict_lists_findings_and_each_page_also_other_checks(
     assert pages["op28", "trace-replay"].findings is None
 
 
-def test_findings_of_several_runs_name_the_run(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_findings_of_several_runs_name_the_run(tables: Tables, reported: Reported) -> None:
     key = keyed("op7", "pts-iops")
     rows = [finding({**key, "run": run}, "bimodality", True, cell_label="RND 4KiB 0/100") for run in (1, 2)]
-    report = build({**tables, "findings": pd.DataFrame(rows)}, study, plans, [], None)
+    report = reported({**tables, "findings": pd.DataFrame(rows)})
     assert report.findings is not None
     assert [row[0].small for row in report.findings.rows] == ["op7, pts-iops, run 1", "op7, pts-iops, run 2"]
     (page,) = [page for page in report.pages if (page.drive, page.measurement) == ("op7", "pts-iops")]
@@ -159,7 +159,7 @@ def test_findings_of_several_runs_name_the_run(tables: Tables, study: dict[str, 
 
 
 def test_findings_are_grouped_with_disturbances_first_and_without_empty_columns(
-    tables: Tables, study: dict[str, Any], plans: Plans
+    tables: Tables, reported: Reported
 ) -> None:
     key = keyed("op7", "pts-write-saturation")
     rows = [
@@ -167,7 +167,7 @@ def test_findings_are_grouped_with_disturbances_first_and_without_empty_columns(
         finding(key, "bathtub", True, words="a bathtub"),
         finding(key, "drift", True, words="it rises", begin_s=4.0),
     ]
-    table = build({**tables, "findings": pd.DataFrame(rows)}, study, plans, [], None).findings
+    table = reported({**tables, "findings": pd.DataFrame(rows)}).findings
     assert table is not None
     parts = {part.caption: part for part in table.parts}
     assert list(parts) == ["Drift", "Bathtub", "Bimodality"]
@@ -195,7 +195,7 @@ NO_CLIFF = ["none found", *[DASH] * 5]
     ],
 )  # fmt: skip
 def test_saturation_has_its_cliff_and_its_level_with_its_drift(
-    tables: Tables, study: dict[str, Any], plans: Plans, cliff: dict[str, Any], fields: list[str],
+    tables: Tables, reported: Reported, cliff: dict[str, Any], fields: list[str],
     drift_pct: float | None, drift: str, level: str, verdict: str,
 ) -> None:  # fmt: skip
     row = {
@@ -205,7 +205,7 @@ def test_saturation_has_its_cliff_and_its_level_with_its_drift(
         "level_steady": verdict == "steady", "level_from_s": 33.0, "level_from_drive_fills": 2.2,
         "bytes_written": 300 << 20, "drive_fills": 4.7,
     }  # fmt: skip
-    report = build({**tables, "saturation": pd.DataFrame([row])}, study, plans, [], None)
+    report = reported({**tables, "saturation": pd.DataFrame([row])})
     page = next(p for p in report.pages if (p.drive, p.measurement) == ("op7", "pts-write-saturation"))
     table = next(table for table in page.tables if table.id.endswith("-saturation"))
     shown = [cell.text.replace("\u00a0", " ") for cell in table.rows[0]]
@@ -233,13 +233,13 @@ def excluded(recording: str, place: str, fault: str, words: str) -> pd.DataFrame
     return pd.DataFrame([{**row, "words": words}])
 
 
-def test_an_unsound_cell_is_named_and_excluded_from_tables(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_an_unsound_cell_is_named_and_excluded_from_tables(tables: Tables, reported: Reported) -> None:
     cells, name = tables["cells"], f"op7/pts-write-saturation/{RUN}"
     bad = cells.index[(cells["recording"] == name) & (cells["round"] == 3)]
     cells.loc[bad, "iops"] = 987_654.0
     cells.loc[bad, "unsound"] = "not a number: its rate"
     exclusions = excluded(name, "slice 3, RND 4KiB 0/100", "not a number", "fio's output holds no number for its rate")
-    report = build({**tables, "cells": cells, "exclusions": exclusions}, study, plans, [], None)
+    report = reported({**tables, "cells": cells, "exclusions": exclusions})
     assert report.banners[0].id == "excluded"
     assert report.banners[0].reasons == (f"{name}, slice 3, RND 4KiB 0/100: fio's output holds no number for its rate",)
     page = next(p for p in report.pages if (p.drive, p.measurement) == ("op7", "pts-write-saturation"))
@@ -271,35 +271,33 @@ def test_an_excluded_recording_has_no_tables_and_figures(
     assert copied in banner(report, "excluded").reasons[0]
 
 
-def test_imported_results_say_so(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_imported_results_say_so(tables: Tables, reported: Reported) -> None:
     summary = tables["summary"]
     for place, row in summary[summary["measurement"] == "pts-iops"].iterrows():
         summary.loc[place, "protocol"] = "imported from TKperf"
         summary.at[place, "recordings"] = [f"{row['drive']}/imported-tkperf/iops"]
-    warning = banner(build(tables, study, plans, [], None), "imported")
+    warning = banner(reported(tables), "imported")
     assert warning.title == "Imported: conditions not recorded"
     assert warning.reasons[0] == "op7 · pts-iops: imported from TKperf"
     assert len(warning.affected) == 2
 
 
-def test_values_have_interval_and_deviation_unless_samples_are_few(
-    tables: Tables, study: dict[str, Any], plans: Plans
-) -> None:
-    report = build(tables, study, plans, [], None)
+def test_values_have_interval_and_deviation_unless_samples_are_few(tables: Tables, reported: Reported) -> None:
+    report = reported(tables)
     all_values = report.pages[0].tables[-1]
     assert all_values.caption == "All values of this test"
     assert all_values.rows[0][1].small.replace("\u00a0", " ") == f"1,386{DASH}1,471, 95 %: 1,400{DASH}1,457, MAD 14.28"
     assert "fewer than 3" not in all_values.note
     few = tables["summary"].assign(samples=[[1.0]] * len(tables["summary"]), mad=None, interval_low=None)
-    table = build({**tables, "summary": few}, study, plans, [], None).pages[0].tables[-1]
+    table = reported({**tables, "summary": few}).pages[0].tables[-1]
     assert "All values have fewer than 3 samples" in table.note
     assert FASTER_BEYOND in {row[1].verdict.removesuffix(" *") for row in report.verdict_table.rows}  # type: ignore[union-attr]
 
 
-def test_repeats_and_samples_are_shown_separately(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_repeats_and_samples_are_shown_separately(tables: Tables, reported: Reported) -> None:
     averages = tables["summary"]["scope"] == "rounds"
     tables["summary"].loc[averages, "n"] = 1  # a window average
-    report = build(tables, study, plans, [], None)
+    report = reported(tables)
     page = next(p for p in report.pages if (p.drive, p.measurement) == ("op7", "pts-iops"))
     assert {(row[-2].text, row[-2].small) for row in page.tables[-1].rows} == {("1", "5 rounds")}
     (table,) = (t for t in report.comparison_tables if t.group == "pts-iops" and t.id == "deltas-1")

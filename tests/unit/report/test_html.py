@@ -64,12 +64,7 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
-@pytest.fixture
-def report(tables: Any, study: Any, plans: Any, figures: Any) -> Report:
-    return build(tables, study, plans, figures, "2025-11-21T05:10:00+00:00")
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def html(report: Report) -> str:
     return render(report)
 

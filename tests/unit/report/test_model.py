@@ -17,11 +17,7 @@ from drivelab.report.view import Table
 
 Tables = dict[str, pd.DataFrame]
 Plans = list[dict[str, Any]]
-
-
-@pytest.fixture
-def report(tables: Tables, study: dict[str, Any], plans: Plans, figures: Any) -> Report:
-    return build(tables, study, plans, figures, "2025-11-21T05:10:00+00:00")
+Reported = Callable[[Tables], Report]
 
 
 def plain(text: str) -> str:
@@ -61,7 +57,7 @@ def test_workload_words(label: str, words: str) -> None:
     assert plain(workload_words(label)) == words
 
 
-def test_worse_equal_and_undecided_headlines_say_so(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_worse_equal_and_undecided_headlines_say_so(tables: Tables, reported: Reported) -> None:
     deltas = tables["deltas"]
     for place, row in deltas.iterrows():
         if row.cell_label == "RND 64KiB 65/35":
@@ -70,7 +66,7 @@ def test_worse_equal_and_undecided_headlines_say_so(tables: Tables, study: dict[
             deltas.at[place, "verdict"], deltas.at[place, "delta_pct"] = SAME, 1.2
         elif row.measurement == "trace-replay":
             deltas.at[place, "verdict"], deltas.at[place, "delta_pct"] = SLOWER_BEYOND, -17.4
-    report = build(tables, study, plans, {}, None)
+    report = reported(tables)
     assert list(map(plain, report.lead)) == [
         f"op28 is 62 % faster than op7 in 2 of 5 headline tests, slower (Δ {MINUS}17 %) in 1, the same in "
         "1 and undecided in 1."
@@ -87,10 +83,10 @@ def test_worse_equal_and_undecided_headlines_say_so(tables: Tables, study: dict[
     ]  # fmt: skip
 
 
-def test_two_recorded_values_without_a_delta_show_a_dash(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_two_recorded_values_without_a_delta_show_a_dash(tables: Tables, reported: Reported) -> None:
     deltas = tables["deltas"]
     deltas.loc[deltas.cell_label == "RND 4KiB 0/100", "delta_pct"] = float("nan")
-    report = build(tables, study, plans, {}, None)
+    report = reported(tables)
     assert report.headlines[0].delta == DASH
     assert report.verdict_table is not None
     assert report.verdict_table.rows[0][1].text == DASH
@@ -100,15 +96,13 @@ def test_two_recorded_values_without_a_delta_show_a_dash(tables: Tables, study: 
     assert proof is not None
     assert ("Delta", "none: the two values cannot be compared") in proof.facts
     tables["deltas"].loc[deltas.cell_label == "RND 4KiB 0/100", "basis_value"] = float("nan")
-    assert build(tables, study, plans, {}, None).headlines[0].delta == "not recorded"
+    assert reported(tables).headlines[0].delta == "not recorded"
 
 
-def test_other_bars_stay_visible_next_to_a_very_large_delta(
-    tables: Tables, study: dict[str, Any], plans: Plans
-) -> None:
+def test_other_bars_stay_visible_next_to_a_very_large_delta(tables: Tables, reported: Reported) -> None:
     tables["deltas"].loc[0, "delta_pct"] = 711.0
     tables["deltas"].loc[4, "delta_pct"] = -5.0
-    table = next(t for t in build(tables, study, plans, {}, None).comparison_tables if t.id == "deltas-1")
+    table = next(t for t in reported(tables).comparison_tables if t.id == "deltas-1")
     bars = {row[1].value: row[1].bar for row in table.rows}
     assert bars[711.0] == 1
     assert bars[-5.0] == pytest.approx(-0.27, abs=0.01)
@@ -136,12 +130,12 @@ REASON = "the difference is neither significant nor wholly within ±5 %."
     ids=["no doubt", "forbidden", "no value", "printed"],
 )  # fmt: skip
 def test_deltas_that_are_all_without_a_verdict(
-    tables: Tables, study: dict[str, Any], plans: Plans, changed: dict[str, Any], doubt: str | None, lead: str,
+    tables: Tables, reported: Reported, changed: dict[str, Any], doubt: str | None, lead: str,
     sentence: str,
 ) -> None:  # fmt: skip
     doubts = {} if doubt is None else {"doubts": [[doubt] for _ in range(len(tables["deltas"]))]}
     tables["deltas"] = tables["deltas"].assign(**changed, **doubts)
-    report = build(tables, study, plans, {}, None)
+    report = reported(tables)
     assert list(map(plain, report.lead)) == [lead]
     assert sentences(report)[0].endswith(sentence)
     if "printed" in lead:
@@ -149,13 +143,13 @@ def test_deltas_that_are_all_without_a_verdict(
         assert "14 not tested" in report.verdict_terms
 
 
-def test_a_disturbed_host_gives_no_verdict(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_a_disturbed_host_gives_no_verdict(tables: Tables, reported: Reported) -> None:
     load = "others used {} % of the host's CPU time at worst, in 5 cells"
     doubts = [[f"op7: tainted (load: {load.format(n)})", f"op28: tainted (load: {load.format(90 - n)})"]
               for n in range(30, 30 + len(tables["deltas"]))]  # fmt: skip
     tables["deltas"] = tables["deltas"].assign(verdict=CANNOT_TELL, doubts=doubts, p_adjusted=None)
     tables["summary"] = tables["summary"].assign(taint_reason=f"load: {load.format(30)}")
-    report = build(tables, study, plans, {}, None)
+    report = reported(tables)
     assert report.lead == (
         "No verdict on op28 against op7 in any of the 5 headline tests: the host was disturbed. "
         "Repeat the measurement on an idle host.",
@@ -173,7 +167,7 @@ def test_a_disturbed_host_gives_no_verdict(tables: Tables, study: dict[str, Any]
     assert {row[2].text.removesuffix(" *") for row in table.rows} <= {"cannot tell [1, 2]", "cannot tell * [1, 2]"}
     tables["deltas"].at[0, "doubts"] = ["op28: not steady"]
     assert (
-        build(tables, study, plans, {}, None)
+        reported(tables)
         .lead[0]
         .startswith(
             "No verdict on op28 against op7 in any of the 5 headline tests: the host was disturbed (in 4); "
@@ -192,43 +186,43 @@ def test_without_plan_drive_and_host_everything_is_not_recorded(tables: Tables, 
     assert [fact.value for fact in page(report, "op28", "pts-iops").head] == [MISSING, MISSING, "2 of 6"]
 
 
-def test_a_drive_does_not_get_another_hosts_platform(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_a_drive_does_not_get_another_hosts_platform(
+    tables: Tables, study: dict[str, Any], plans: Plans, reported: Reported
+) -> None:
     tables["hosts"] = pd.concat([tables["hosts"], tables["hosts"].assign(host="bench2", kernel="6.12.1")])
-    assert facts(build(tables, study, plans, {}, None).pages[0])["Kernel"] == MISSING
+    assert facts(reported(tables).pages[0])["Kernel"] == MISSING
     placed = [{**plan, "host": "bench2"} for plan in plans]
     assert facts(build(tables, study, placed, {}, None).pages[0])["Kernel"] == "6.12.1"
 
 
-def test_an_excursion_beyond_the_allowed_one_is_marked(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_an_excursion_beyond_the_allowed_one_is_marked(tables: Tables, reported: Reported) -> None:
     tables["steady_state"].loc[0, "measured_slope_excursion"] = 1e6
-    table = page(build(tables, study, plans, {}, None), "op7", "pts-iops").determination
+    table = page(reported(tables), "op7", "pts-iops").determination
     assert table is not None
     marks = {row[0].text: row[1].small for row in table.rows}
     assert marks["Measured maximum slope excursion"] == "exceeded"
     assert marks["Measured maximum data excursion"] == "within"
 
 
-def test_latency_tests_print_mean_maximum_and_iops_of_the_window(
-    tables: Tables, study: dict[str, Any], plans: Plans
-) -> None:
+def test_latency_tests_print_mean_maximum_and_iops_of_the_window(tables: Tables, reported: Reported) -> None:
     tables["steady_state"]["metric"] = "mean_latency_us"
     cells = tables["cells"]
     at_4k_writes = (cells.drive == "op7") & (cells.read_share_pct == 0) & (cells.block_size_bytes == 4096)
     cells.loc[at_4k_writes & (cells["round"] == 2), "max_latency_us"] = 9e9
     cells.loc[at_4k_writes & (cells["round"] == 6), "max_latency_us"] = 777_777.0
-    shown = page(build(tables, study, plans, {}, None), "op7", "pts-iops").tables
+    shown = page(reported(tables), "op7", "pts-iops").tables
     captions = [table.caption.partition(":")[0] for table in shown[:-1]]
     assert captions == ["IOPS", "Mean latency, ms", "Maximum latency, ms"]
     assert rows(shown[2])["4KiB"][0] == "777.8"
 
 
-def test_unsteady_soaks_and_variables_are_named(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_unsteady_soaks_and_variables_are_named(tables: Tables, reported: Reported) -> None:
     windows, summary = tables["steady_state"], tables["summary"]
     windows.loc[windows.drive == "op7", "reached"] = False
     windows.loc[1, "measured_data_excursion"] = 1e6
     soaks = (summary.drive == "op28") & (summary.measurement == "pts-write-saturation")
     summary.loc[soaks, "verdict"] = "not steady"
-    assert build(tables, study, plans, {}, None).banners[0].reasons == (
+    assert reported(tables).banners[0].reasons == (
         "op7/pts-iops/1a2b3c4d5e6f-run1: not steady after 8 rounds; "
         "outside the limits in the last window: RND 64KiB 65/35 (IOPS)",
         "op28 · pts-write-saturation: RND 4KiB 0/100 still changed at the end",
@@ -247,20 +241,20 @@ def test_recordings_without_the_purge_of_their_protocol_are_labelled(
     assert facts(made.pages[0])["Purge"] == "not purged (the study sets purge: none)"
 
 
-def test_a_host_whose_versions_changed_shows_both(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_a_host_whose_versions_changed_shows_both(tables: Tables, reported: Reported) -> None:
     tables["hosts"] = pd.concat([tables["hosts"], tables["hosts"].assign(fio="virtual clock")])
-    block = facts(build(tables, study, plans, {}, None).pages[0])
+    block = facts(reported(tables).pages[0])
     assert (block["fio"], block["Kernel"]) == ("fio-3.33 or virtual clock", "6.1.0-28-amd64")
 
 
-def test_the_title_identifies_each_drive(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_the_title_identifies_each_drive(tables: Tables, reported: Reported) -> None:
     changed = tables["drives"][tables["drives"]["drive"] == "op28"].assign(firmware="2")
     drives = pd.concat([tables["drives"], changed], ignore_index=True)
     identities = {drive.name: plain(drive.value) for drive in
-                  build({**tables, "drives": drives}, study, plans, {}, None).identities}  # fmt: skip
+                  reported({**tables, "drives": drives}).identities}  # fmt: skip
     text = "drivelab virtual drive, 64 MiB, 512 B blocks, {} % over-provisioning, firmware {}"
     assert identities == {"op7": f"{text.format('7', '1')}, the basis", "op28": text.format("28", "1 or 2")}
-    unknown = build({**tables, "drives": drives.iloc[:0]}, study, plans, {}, None)
+    unknown = reported({**tables, "drives": drives.iloc[:0]})
     assert [drive.value for drive in unknown.identities] == ["not recorded, the basis", "not recorded"]
 
 
@@ -288,29 +282,27 @@ def test_a_changed_drive_or_host_shows_all_values(
     )
 
 
-def test_every_replay_shows_requests_not_issued(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_every_replay_shows_requests_not_issued(tables: Tables, reported: Reported) -> None:
     tables["replays"].loc[1, "planned_write_ios"] = 5230
-    report = build(tables, study, plans, {}, None)
+    report = reported(tables)
     table = next(table for table in page(report, "op7", "trace-replay").tables if table.id.endswith("-replays"))
     assert [row[0].text for row in table.rows] == ["1, cold", "2, warm", "3, warm", "4, warm"]
     assert [row[1].text for row in table.rows] == ["no", "yes", "yes", "yes"]
     assert (table.rows[0][3].small, table.rows[1][3].small) == ("as planned", "5,230 planned")
 
 
-def test_a_setting_that_differs_unintended_is_shown(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_a_setting_that_differs_unintended_is_shown(tables: Tables, plans: Plans, reported: Reported) -> None:
     plans[1]["engine"] = "libaio"
-    tables_of = build(tables, study, plans, {}, None).comparison_tables
+    tables_of = reported(tables).comparison_tables
     settings = next(table for table in tables_of if table.id == "differences-settings")
     assert rows(settings) == {"pts-iops: engine": ["io_uring", "libaio"]}
 
 
-def test_banners_appear_exactly_when_they_apply(
-    tables: Tables, study: dict[str, Any], full_length: Callable[[], tuple[Tables, Plans]]
-) -> None:
+def test_banners_appear_exactly_when_they_apply(study: dict[str, Any], full_length: tuple[Tables, Plans]) -> None:
     def banners(tables: Tables, plans: Plans) -> list[str]:
         return [banner.id for banner in build(tables, study, plans, {}, None).banners]
 
-    quiet, plans = full_length()
+    quiet, plans = full_length
     assert banners(quiet, plans) == []
     assert banners(quiet, [{**plans[0], "reduced": True}, *plans[1:]]) == ["reduced"]
     assert banners(quiet, [{**plan, "virtual": True} for plan in plans]) == ["virtual"]
@@ -323,9 +315,9 @@ def test_banners_appear_exactly_when_they_apply(
 
 
 def test_few_recordings_show_differences_but_no_verdict(
-    tables: Tables, study: dict[str, Any], full_length: Callable[[], tuple[Tables, Plans]]
+    study: dict[str, Any], full_length: tuple[Tables, Plans]
 ) -> None:
-    quiet, plans = full_length()
+    quiet, plans = full_length
     deltas = quiet["deltas"]
     few = deltas["measurement"] == "pts-iops"
     doubts = [[too_few_recordings(1, 1)] if row else [] for row in few]
@@ -355,10 +347,10 @@ def test_few_recordings_show_differences_but_no_verdict(
     assert not build({**quiet, "deltas": tainted}, study, plans, {}, None).banners
 
 
-def test_metrics_of_one_comparison_count_once(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_metrics_of_one_comparison_count_once(tables: Tables, reported: Reported) -> None:
     windows = tables["steady_state"]
     tables["steady_state"] = pd.concat([windows, windows.assign(metric="mean_latency_us")], ignore_index=True)
-    report = build(tables, study, plans, {}, None)
+    report = reported(tables)
     assert len(report.headlines) == 7  # two more of pts-iops, which shows its first five
     assert list(map(plain, report.lead)) == [f"op28 is 20{DASH}62 % faster than op7 in all 5 headline tests."]
 
@@ -366,7 +358,7 @@ def test_metrics_of_one_comparison_count_once(tables: Tables, study: dict[str, A
 LOAD, STEAL = "load: others used {} % of the host's CPU time", "steal: {} % of the CPU time was stolen"
 
 
-def test_every_tainted_number_has_its_reason(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_every_tainted_number_has_its_reason(tables: Tables, reported: Reported) -> None:
     cells, summary, replays = (tables[name].copy() for name in ("cells", "summary", "replays"))
     spoilt = (cells.drive == "op7") & (cells.block_size_bytes == 4096) & (cells.read_share_pct == 0)
     for number, round_ in enumerate((2, 5, 6)):
@@ -378,7 +370,7 @@ def test_every_tainted_number_has_its_reason(tables: Tables, study: dict[str, An
     row = (summary.drive == "op7") & (summary.cell_label == "RND 4KiB 0/100") & (summary.measurement == "pts-iops")
     summary.loc[row, ["verdict", "taint_reason"]] = ["tainted", LOAD.format(32)]
     replays.loc[(replays.drive == "op7") & (replays.repeat == 3), ["tainted", "taint_reason"]] = [True, STEAL.format(9)]
-    report = build({**tables, "cells": cells, "summary": summary, "replays": replays}, study, plans, {}, None)
+    report = reported({**tables, "cells": cells, "summary": summary, "replays": replays})
 
     (banner,) = (banner for banner in report.banners if banner.id == "busy")
     assert banner.reasons == (
@@ -407,16 +399,14 @@ def test_every_tainted_number_has_its_reason(tables: Tables, study: dict[str, An
     assert not any(cell.small for row in page(report, "op28", "pts-iops").tables[0].rows for cell in row)
 
 
-def test_a_host_limited_number_is_a_bound_wherever_it_shows(
-    tables: Tables, study: dict[str, Any], plans: Plans
-) -> None:
+def test_a_host_limited_number_is_a_bound_wherever_it_shows(tables: Tables, reported: Reported) -> None:
     words = "fio's threads used 97 % of a CPU each, so the drive may be faster"
     summary, deltas = tables["summary"].copy(), tables["deltas"].copy()
     row = (summary.drive == "op28") & (summary.cell_label == "RND 4KiB 0/100") & (summary.measurement == "pts-iops")
     summary.loc[row, ["verdict", "host_limit"]] = ["host-limited", words]
     deltas["doubts"] = [[f"op28: host-limited ({words})"] for _ in range(len(deltas))]
     deltas = deltas.assign(verdict=CANNOT_TELL, p_adjusted=None)
-    report = build({**tables, "summary": summary, "deltas": deltas}, study, plans, {}, None)
+    report = reported({**tables, "summary": summary, "deltas": deltas})
     (banner,) = (banner for banner in report.banners if banner.id == "host-limited")
     assert banner.reasons == (f"op28 · pts-iops: RND 4KiB 0/100: {words}",)
     assert ", limited by the host." in plain(report.sentence)
@@ -432,10 +422,8 @@ def test_a_host_limited_number_is_a_bound_wherever_it_shows(
     assert f"op28: host-limited ({words})" in table.reasons
 
 
-def test_the_virtual_clock_banner_gives_the_reason(
-    tables: Tables, study: dict[str, Any], full_length: Callable[[], tuple[Tables, Plans]]
-) -> None:
-    quiet, plans = full_length()
+def test_the_virtual_clock_banner_gives_the_reason(study: dict[str, Any], full_length: tuple[Tables, Plans]) -> None:
+    quiet, plans = full_length
     ticking = [{**plan, "clock": "virtual", "clock_reason": "there is no /dev/fuse"} for plan in plans]
     (banner,) = build(quiet, study, ticking, {}, None).banners
     assert (banner.id, banner.reasons) == ("virtual-clock", ("Reason: there is no /dev/fuse",))
@@ -473,11 +461,9 @@ def test_similar_names_get_different_anchors(tables: Tables, study: dict[str, An
     assert len(set(anchors)) == len(anchors)
 
 
-def test_headlines_follow_the_order_of_the_tracked_variables(
-    tables: Tables, study: dict[str, Any], plans: Plans
-) -> None:
+def test_headlines_follow_the_order_of_the_tracked_variables(tables: Tables, reported: Reported) -> None:
     tables["deltas"] = tables["deltas"].iloc[::-1]
-    result = sentences(build(tables, study, plans, {}, None))
+    result = sentences(reported(tables))
     assert [sentence.split(": ")[1].split(", ")[0] for sentence in result[:3]] == [
         "random write 4 KiB",
         "random 65/35 read/write 64 KiB",
@@ -485,13 +471,11 @@ def test_headlines_follow_the_order_of_the_tracked_variables(
     ]
 
 
-def test_the_first_screen_of_few_recordings_calls_nothing_faster(
-    tables: Tables, study: dict[str, Any], plans: Plans
-) -> None:
+def test_the_first_screen_of_few_recordings_calls_nothing_faster(tables: Tables, reported: Reported) -> None:
     doubts = [[too_few_recordings(1, 1)] for _ in range(len(tables["deltas"]))]
     unknown = dict.fromkeys(("interval_low_pct", "interval_high_pct"), float("nan"))
     tables["deltas"] = tables["deltas"].assign(verdict=CANNOT_TELL, doubts=doubts, basis_n=1, comparison_n=1, **unknown)
-    report = build(tables, study, plans, {}, None)
+    report = reported(tables)
     assert plain(report.sentence).startswith("In these recordings, op28 is 20")
     assert "; at random write 4 KiB, QD16, 2,310 vs 1,430 IOPS. For a verdict: " in plain(report.sentence)
     assert report.glance is not None

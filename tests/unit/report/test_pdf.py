@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pytest
 from pypdf import PdfReader
 from pypdf.generic import DictionaryObject
 
 from drivelab.core.errors import UserError
-from drivelab.report.content import build
 from drivelab.report.document import Report
 from drivelab.report.html import data_uri
 from drivelab.report.pdf import cells_of, pages, typeset, write_pdf
@@ -25,29 +23,13 @@ from drivelab.report.view import Cell
 HOSTILE = '#read("pages.typ") *b* _i_ $x$ <script>a</script> \\ @verdict `c` [d] // e'
 
 
-@pytest.fixture
-def report(
-    tables: dict[str, pd.DataFrame],
-    study: Mapping[str, Any],
-    plans: Sequence[Mapping[str, Any]],
-    figures: Mapping[str, Sequence[Mapping[str, Any]]],
-) -> Report:
-    return build(tables, study, plans, figures, "2026-08-02T09:00:00Z")
-
-
 def read(report: Report) -> PdfReader:
     return PdfReader(BytesIO(typeset(json.dumps(pages(report)))))
 
 
-_READ: list[PdfReader] = []
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def document(report: Report) -> PdfReader:
-    """Return the PDF of the report, laid out once for all tests."""
-    if not _READ:
-        _READ.append(read(report))
-    return _READ[0]
+    return read(report)
 
 
 def texts(document: PdfReader) -> list[str]:
