@@ -1,8 +1,7 @@
-"""List the files of a study: configuration, traces, its results folder, and Snakemake's records of it."""
+"""List the files of a study: configuration, traces, and its results folder."""
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -20,13 +19,11 @@ from drivelab.trace import trace_catalogue
 REQUIREMENTS = "versions/requirements.txt"
 ELSEWHERE = OUTSIDE
 """Folder of an archive for files from outside the project's folder, by their whole path."""
-RECORDS = ".snakemake/metadata"
-"""Snakemake's records of how each output was made; without them it does not notice changed parameters."""
 _CONFIGURATION = ("config/applications.yaml", "config/virtual_drives.yaml")
 _PROTOCOLS = Path("config/protocols")
 _TRACES = Path("traces")
-_OF_THIS_HOST = (CONSENT, "snakemake.log")
-"""Files that are never archived: consent, and Snakemake's log, which names the user and the folders of this host."""
+_OF_THIS_HOST = (CONSENT, RUN_LOCK, "snakemake.log", "snakemake_existing.log")
+"""Files that are never archived: consent, and what names a user, process or folder of this host."""
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 """Characters in names that are not text, or that differ in checksums or on other systems."""
 
@@ -50,8 +47,8 @@ class Item:
 
     @property
     def state(self) -> tuple[int, int, int]:
-        """Value that changes when the file is changed or replaced; the time of a lock does not count."""
-        return self.size_bytes, self.inode, 0 if self.path.name == RUN_LOCK else self.mtime_ns
+        """Value that changes when the file is changed or replaced."""
+        return self.size_bytes, self.inode, self.mtime_ns
 
 
 def changed(path: Path | str) -> UserError:
@@ -95,7 +92,6 @@ def _contents(study: Study, without: Collection[str]) -> list[Item]:
     traces = () if "traces" in without else (*_traces(study), *_stand_ins(study))
     paths = [*_configuration(study), *traces, *_results(study.results, without)]
     by_name = {archived_name(path): path for path in paths}
-    by_name |= {archived_name(path): path for path in _records(by_name)}
     if Path("requirements.txt").is_file():
         by_name[REQUIREMENTS] = Path("requirements.txt")
     for path in by_name.values():
@@ -145,19 +141,6 @@ def _results(results: Path, without: Collection[str]) -> Iterator[Path]:
     for path in sorted(results.iterdir()):
         if path.name not in without:
             yield from _below(path, without)
-
-
-def _records(names: Collection[str]) -> Iterator[Path]:
-    """Yield Snakemake's records of archived outputs, named by the output in Base64, long names in folders."""
-    tops = sorted(Path(RECORDS).iterdir()) if Path(RECORDS).is_dir() else []
-    for path in (file for top in tops for file in _below(top, ())):
-        name = "".join(part.removeprefix("@") for part in path.relative_to(RECORDS).parts)
-        try:
-            output = base64.urlsafe_b64decode(name).decode()
-        except ValueError:
-            continue  # not a record of Snakemake
-        if archived_name(Path(output)) in names:
-            yield path
 
 
 def _below(path: Path, without: Collection[str]) -> Iterator[Path]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import errno
 import os
 import re
@@ -14,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Self
 
-from drivelab.archive.contents import ELSEWHERE, RECORDS
+from drivelab.archive.contents import ELSEWHERE
 from drivelab.plan.places import SHEET_SUFFIX
 from drivelab.run.consent import CONSENT
 
@@ -30,7 +29,7 @@ _RESULTS = re.compile(
     r"|study\.txt|looks\.json"
     r")"
 )
-_COMPUTED = ("tables", "figures", "report")
+_COMPUTED = ("tables", "figures", "report", "facts")
 _FOLDERS = (*_COMPUTED, "recordings", "seals", "virtual", "logs", "traces")
 _DATA = re.compile(
     r"[^.]+|.+\.(json|jsonl|log|txt|csv|fio|iolog|parquet|bin|schedule|state|before|user|flash|svg|png|pdf|html|md)"
@@ -51,7 +50,7 @@ def is_computed(name: str) -> bool:
 
 
 def is_kept(name: str) -> bool:
-    """Whether a name in an archive is of a kind to restore; see `kept` for Snakemake's records."""
+    """Whether a name in an archive is of a kind to restore."""
     parts = name.split("/")
     if any(part.startswith(".") for part in parts) or is_computed(name):
         return False
@@ -60,16 +59,9 @@ def is_kept(name: str) -> bool:
     return bool(_CONFIGURATION.fullmatch(name) or _ELSEWHERE.fullmatch(name))
 
 
-def kept(names: Iterable[str]) -> set[str]:
-    """Return the names to restore: files of the known kinds, and Snakemake's records of these files."""
-    names = list(names)
-    files = {name for name in names if is_kept(name)}
-    return files | {name for name in names if _output_of(name) in files}
-
-
 def is_host_state(name: str) -> bool:
     """Whether a name that is not restored is normal for a study."""
-    return bool(_HOST_STATE.fullmatch(name)) or name.startswith(f"{RECORDS}/")
+    return bool(_HOST_STATE.fullmatch(name)) or name.startswith(".snakemake/metadata/")  # archives of drivelab 0.1
 
 
 def is_sheet(name: str) -> bool:
@@ -96,20 +88,6 @@ def clashing(names: Collection[str]) -> list[str]:
 
 def _folded(name: str) -> str:
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
-
-
-def _output_of(name: str) -> str | None:
-    """Return the output that a record of Snakemake describes; None for other names."""
-    if not name.startswith(f"{RECORDS}/"):
-        return None
-    *folders, last = name.removeprefix(f"{RECORDS}/").split("/")
-    if last.startswith("@") or not all(folder.startswith("@") for folder in folders):
-        return None
-    text = "".join(folder.removeprefix("@") for folder in folders) + last
-    try:
-        return base64.b64decode(text, altchars=b"-_", validate=True).decode()
-    except ValueError:
-        return None
 
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.archive import kinds
-from drivelab.archive.contents import ELSEWHERE, RECORDS
+from drivelab.archive.contents import ELSEWHERE
 from drivelab.archive.create import of_the_study
 from drivelab.archive.kinds import Folder
 from drivelab.archive.tar import CHUNK_BYTES, DamagedError, Member, Reader, Watch, plain_name
@@ -75,7 +75,7 @@ def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch
     home = (RESTORED / verdict.top if to is None else to).absolute()
     names = {name for name in verdict.digests if of_the_study(name)}
     _refuse_names(path, names)
-    kept = kinds.kept(names)
+    kept = set(filter(kinds.is_kept, names))
     _refuse_clashes(path, kept)
     _refuse_other(home, verdict)
     there = _there(verdict, kept, home)
@@ -156,9 +156,7 @@ def _there(verdict: Verdict, kept: set[str], home: Path) -> set[str]:
         if blocked is not None:
             others.append(str(blocked.relative_to(home)))
         elif os.path.lexists(target):
-            # An existing record or sheet is kept: the record describes the same output, the sheet was changed on
-            # purpose.
-            is_kept = name.startswith(f"{RECORDS}/") or kinds.is_sheet(name)
+            is_kept = kinds.is_sheet(name)  # an existing sheet was changed on purpose
             same = (
                 not target.is_symlink() and target.is_file() and (is_kept or _digest(target) == verdict.digests[name])
             )

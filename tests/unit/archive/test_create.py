@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import resource
 import signal
@@ -134,21 +133,6 @@ def test_file_from_outside_keeps_its_whole_path(
     place = tmp_path_factory.mktemp("elsewhere") / "mine.yaml"
     place.write_text((tmp_path / "config/demo.yaml").read_text())
     assert f"elsewhere{place}" in names(load_study(place))
-
-
-def test_only_snakemake_records_of_the_study_are_archived(study: Study) -> None:
-    metadata = Path(".snakemake/metadata")
-    metadata.mkdir(parents=True)
-    for output in (f"{study.results}/tables/summary.parquet", "results/another/tables/summary.parquet"):
-        (metadata / base64.urlsafe_b64encode(output.encode()).decode()).write_text("{}")
-    output = study.results / ("long/" * 60) / "file"
-    output.parent.mkdir(parents=True)
-    output.touch()
-    long = base64.urlsafe_b64encode(str(output).encode()).decode()
-    (metadata / f"@{long[:250]}").mkdir()
-    (metadata / f"@{long[:250]}" / long[250:]).write_text("{}")
-    (metadata / "no record").write_text("{}")
-    assert sum(name.startswith(".snakemake/") for name in names(study)) == 2
 
 
 def test_an_archive_has_the_files_their_times_and_checksums(study: Study, tmp_path: Path) -> None:
@@ -321,15 +305,6 @@ def test_left_out_files_may_change_meanwhile(study: Study, tmp_path: Path) -> No
 
     items = contents(study, ["tables"])
     write_archive(study, items, tmp_path / "a.tar.gz", watch, ["tables"])
-    assert not verify(tmp_path / "a.tar.gz").altered
-
-
-def test_refused_run_does_not_disturb_the_archive(study: Study, tmp_path: Path) -> None:
-    """The run truncates the lock file before it knows that it cannot get the lock."""
-    lock = study.results / ".run.lock"
-    lock.touch()
-    items = contents(study)
-    write_archive(study, items, tmp_path / "a.tar.gz", lambda size: os.utime(lock))
     assert not verify(tmp_path / "a.tar.gz").altered
 
 

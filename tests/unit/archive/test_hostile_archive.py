@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.archive import kinds, restore
+from drivelab.archive import restore
 from drivelab.archive.tar import MOST_LIST_BYTES, Writer
 from drivelab.archive.verify import verify
 from drivelab.core.errors import UserError
@@ -291,14 +291,6 @@ def test_no_file_is_executable_or_has_a_special_bit(tmp_path: Path) -> None:
     status = (tmp_path / "new/results/logs/x").stat()
     assert status.st_mode & 0o7133 == 0
     assert status.st_uid == os.geteuid()
-
-
-def test_records_of_restored_files_are_restored(tmp_path: Path) -> None:
-    output = "results/logs/" + "long" * 100 + ".parquet"
-    name = base64.urlsafe_b64encode(output.encode()).decode()
-    records = [f".snakemake/metadata/@{name[:254]}/@{name[254:508]}/{name[508:]}"]
-    records += [".snakemake/metadata/" + base64.urlsafe_b64encode(b"results/logs/gone").decode()]
-    assert kinds.kept([output, *records]) == {output, records[0]}
 
 
 def test_tables_figures_and_report_of_others_are_not_written(tmp_path: Path) -> None:

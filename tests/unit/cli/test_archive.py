@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -61,20 +57,6 @@ def status(results: Path, seconds_ago: float) -> None:
     write_json(results / "status/op7.json", asdict(report))
 
 
-@contextmanager
-def snakemake(study: str, folder: Path) -> Iterator[int]:
-    """Start a process with a command line like Snakemake's."""
-    program = folder / "snakemake"
-    program.write_text("import time; time.sleep(600)")
-    command = [sys.executable, str(program), "--cores", "1", "--config", f"study={study}"]
-    process = subprocess.Popen(command)
-    try:
-        yield process.pid
-    finally:
-        process.kill()
-        process.wait()
-
-
 def test_running_study_is_refused(study: Study) -> None:
     with (study.results / ".run.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -98,16 +80,6 @@ def test_study_with_stage_on_another_host_is_refused(study: Study) -> None:
 def test_study_with_long_silent_stage_is_archived(study: Study) -> None:
     status(study.results, 100 * HEARTBEAT_S)
     assert_archived()
-
-
-def test_study_that_snakemake_runs_is_refused(study: Study, tmp_path_factory: pytest.TempPathFactory) -> None:
-    with snakemake("config/demo.yaml", tmp_path_factory.mktemp("bin")) as pid:
-        assert_refused(rf"cannot be archived now: Snakemake \(process {pid}\) is running it")
-
-
-def test_snakemake_on_another_study_does_not_matter(study: Study, tmp_path_factory: pytest.TempPathFactory) -> None:
-    with snakemake("config/study.yaml", tmp_path_factory.mktemp("bin")):
-        assert_archived()
 
 
 def test_no_run_starts_while_archiving(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
