@@ -31,7 +31,6 @@ struct engine {
     int64_t start_ns; /* of the monotonic clock */
     sigset_t signals; /* that the main thread blocks when it issues requests */
     bool refused;     /* a thread could not begin */
-
     /* Stored and read by all threads, atomically: */
     OWN_LINE uint64_t taken;     /* requests taken from the file: issued, parked, or the next of a thread */
     OWN_LINE uint32_t in_flight; /* places of the depth limit in use */

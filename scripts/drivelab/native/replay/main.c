@@ -188,10 +188,11 @@ int main(int argc, char **argv)
     static struct results results;
     static struct target target;
     static struct issuer issuers[MOST_THREADS];
-    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .target = &target,
-                                   .issuers = issuers, .state = RUNNING};
+    static struct engine engine; /* without values, or the program's file would hold all of it */
     struct refusal refusal;
     struct io_uring ring;
+    engine.options = &options, engine.schedule = &schedule, engine.results = &results, engine.target = &target;
+    engine.issuers = issuers, engine.state = RUNNING;
     handle_signals();
     if (!options_read(&options, argc, argv, &refusal) ||
         !(options.possible ? ring_open(&ring, 1, &options, &refusal) : replay(&engine, &refusal))) {
