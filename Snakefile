@@ -3,21 +3,39 @@
 Plan of a study: snakemake -n --config study=config/demo.yaml. Add png=no to draw no PNG figures: a third less time.
 """
 
+import os
+
+from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version, validate
 
-from drivelab.workflow.digest import digest
+from drivelab.core.jobs import SNAKEMAKE
 from drivelab.core.programs import shell_function
-from drivelab.workflow import snakemake_internals
-from drivelab.workflow.load import IMPORTS, WARM_UP, load
+from drivelab.core.termination import end_in_thread
+from drivelab.figures.registry import FIGURES, TRACE_FIGURES
+from drivelab.workflow.facts import Facts
+from drivelab.workflow.load import load, user_errors
 
 min_version("9.27")
 validate(config, "workflow/config.schema.yaml")
-with snakemake_internals.user_errors():
-    layout, scheduling = load(config, starts=workflow.is_main_process)  # validates the study by its schema
-    snakemake_internals.prepare(workflow, layout.locks)
+with user_errors(WorkflowError):
+    layout, scheduling, png = load(config)  # validates the study by its schema
+facts = Facts(layout.results, in_job=not workflow.is_main_process)
 for name, limit in scheduling.limits().items():
     workflow.register_resource(name, limit)
 shell.prefix(shell_function("drivelab", "TERM"))  # its stages end even if Snakemake is killed
+os.environ[SNAKEMAKE] = str(os.getpid())  # and its scripts
+OF_THE_STUDY = (
+    "exclusions",
+    "summary",
+    "conditions",
+    "differences",
+    "deltas",
+    "model_deltas",
+    "variation",
+    "drives",
+    "hosts",
+    "traces",
+)
 
 
 report: "workflow/report/workflow.rst"
@@ -28,15 +46,24 @@ pathvars:
 
 
 wildcard_constraints:
-    drive="[a-z0-9-]+(@[a-z0-9-]+)?",
+    drive="(?!(comparison|traces)/)[a-z0-9-]+(@[a-z0-9-]+)?",
     measurement="[A-Za-z0-9.-]+",
     key=layout.KEY,
+    trace=layout.trace_names(),
 
 
 rule all:
-    """Make the reports, and all other files of a study."""
+    """Make the reports and whatever else of a study is missing."""
     input:
-        layout.targets(),
+        "<results>/report/index.html",
+        "<results>/report/pts-pages.pdf",
+        lambda wildcards: facts.paths,
+        expand("<results>/recordings/{recording}/recording.json", recording=layout.recordings),
+        expand("<results>/tables/{series}/made.json", series=layout.series),
+        expand("<results>/figures/{series}", series=layout.series),
+        expand("<results>/{kind}/traces/{trace}", kind=["tables", "figures"], trace=layout.traces()),
+        expand("<results>/figures/comparison/{name}", name=layout.comparisons),
+        expand("<results>/tables/{table}.parquet", table=OF_THE_STUDY),
 
 
 include: "workflow/rules/plan.smk"
@@ -44,14 +71,17 @@ include: "workflow/rules/condition.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/trace.smk"
 include: "workflow/rules/tables.smk"
-include: "workflow/rules/analysis.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 
 
 onstart:
-    layout.claim()
-    snakemake_internals.start(workflow, IMPORTS, WARM_UP)
+    with user_errors(WorkflowError):
+        layout.claim()
+    end_in_thread()
+    # With a limit, Snakemake polls once a second for each job that has ended, in the end with a whole core of the
+    # measuring host. No option switches the limit off (pull request 3744 of Snakemake).
+    workflow.scheduler.job_rate_limiter = None
 
 
 onsuccess:

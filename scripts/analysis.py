@@ -1,14 +1,19 @@
-"""Compute the tables of a study: what counts, the summary, and the comparison with the basis."""
+"""Compute the tables of a study: its drives, hosts and traces, what counts, the summary, the comparison."""
 
 from pathlib import Path
 
-from drivelab.analysis.study_tables import BIN_COLUMNS, COUNTED, study_tables
-from drivelab.core.errors import reported
+from drivelab.analysis.study_tables import study_tables
+from drivelab.collect.inventory import inventory_tables
+from drivelab.core.jobs import reported
 from drivelab.tables import io
+from drivelab.workflow import facts
 
 with reported(snakemake.log[0]):
-    recordings = [Path(manifest).parent for manifest in snakemake.input.manifests]
-    tables = {name: io.read(snakemake.input[name], name) for name in COUNTED}
-    soak_bins = io.read_part(snakemake.input.latency_bins, "latency_bins", BIN_COLUMNS, ("kind", "soak"))
-    for name, table in study_tables(recordings, tables, soak_bins, snakemake.params.study).items():
-        io.write(table, snakemake.output[name], name)
+    study = facts.read(snakemake.input.facts)
+    results = Path(snakemake.output[0]).parents[1]
+    recordings = [results / "recordings" / name for name in study["recordings"]]
+    trace_tables = [Path(folder) for folder in snakemake.input.trace_tables]
+    traces = dict(zip((folder.name for folder in trace_tables), map(Path, snakemake.input.traces), strict=True))
+    tables = {**inventory_tables(recordings, traces, trace_tables), **study_tables(recordings, study)}
+    for path in snakemake.output:
+        io.write(tables[Path(path).stem], path, Path(path).stem)

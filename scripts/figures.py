@@ -1,17 +1,14 @@
-"""Draw the figures of one recording, or the comparison figures of one measurement."""
+"""Draw the figures of a drive's recordings of one measurement, a folder for each recording."""
 
 from pathlib import Path
 
-from drivelab.core.errors import reported
-from drivelab.figures.base import sheets
-from drivelab.tables import io
+from drivelab.core.files import whole_folder
+from drivelab.core.jobs import reported
+from drivelab.figures.drawing import draw_recording
+from drivelab.recording.folders import recording_of
+from drivelab.workflow import facts
 
-with reported(snakemake.log[0]):
-    files = [Path(path) for path in snakemake.output]
-    stems = {path.stem: path.with_suffix("") for path in files}
-    tables = {name: io.read(path, name) for name, path in snakemake.input.items()}
-    measurement = snakemake.wildcards.measurement
-    of_study = ("deltas", "summary", "variation")
-    tables |= {name: t[t["measurement"] == measurement] for name, t in tables.items() if name in of_study}
-    subject = f"{snakemake.wildcards.get('drive', 'all drives')}, {measurement}"
-    sheets.draw(stems, tables, subject, png=any(file.suffix == ".png" for file in files))
+with reported(snakemake.log[0]), whole_folder(Path(snakemake.output[0])) as folder:
+    png, tables = facts.read(snakemake.input.facts)["png"], Path(snakemake.input.tables).parent
+    for run in snakemake.params.runs:
+        draw_recording(recording_of(tables / run), folder / run, png=png)

@@ -1,14 +1,23 @@
-"""Write the tables of one recording."""
+"""Write the tables of a drive's recordings of one measurement, a folder for each recording."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from drivelab.analysis.values.recording_tables import found_in, recording_tables
-from drivelab.core.errors import reported
+from drivelab.core.files import whole_folder
+from drivelab.core.jobs import reported
 from drivelab.criteria.taint import Limits
+from drivelab.recording.folders import tables_folder
+from drivelab.recording.writer import write_json
 from drivelab.tables import io
+from drivelab.workflow import facts
 
 with reported(snakemake.log[0]):
-    recording, limits = Path(snakemake.input.manifest).parent, Limits.from_mapping(snakemake.params.limits)
-    tables = recording_tables(recording, reduced=snakemake.params.reduced, limits=limits)
-    for name, table in {**tables, **found_in(recording, tables)}.items():
-        io.write(table, snakemake.output[name], name)
+    limits = Limits.from_mapping(facts.read(snakemake.input.facts))
+    for recording in (Path(manifest).parent for manifest in snakemake.input.manifests):
+        tables = recording_tables(recording, reduced=recording.name in snakemake.params.reduced, limits=limits)
+        with whole_folder(tables_folder(recording)) as folder:
+            for name, table in {**tables, **found_in(recording, tables)}.items():
+                io.write(table, folder / f"{name}.parquet", name)
+    # The time makes the file differ from the one before, so that what reads the tables runs again.
+    write_json(Path(snakemake.output[0]), {"at": f"{datetime.now(UTC)}", "runs": snakemake.params.runs})

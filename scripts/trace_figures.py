@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-from drivelab.core.errors import reported
-from drivelab.figures.base import trace_sheet
-from drivelab.tables import io
+from drivelab.core.files import whole_folder
+from drivelab.core.jobs import reported
+from drivelab.figures.drawing import draw_trace
+from drivelab.workflow import facts
 
-with reported(snakemake.log[0]):
-    files = [Path(path) for path in snakemake.output]
-    tables = {name: io.read(path, name) for name, path in snakemake.input.items()}
-    stems = {path.stem: path.with_suffix("") for path in files}
-    trace_sheet.draw(stems, tables, png=any(file.suffix == ".png" for file in files))
+with reported(snakemake.log[0]), whole_folder(Path(snakemake.output[0])) as folder:
+    draw_trace(Path(snakemake.input.tables), folder, png=facts.read(snakemake.input.facts)["png"])

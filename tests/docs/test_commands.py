@@ -59,10 +59,19 @@ REDRAWN = "docs/how-to/paper.md"
 MADE_UP_FIGURES = """
 from pathlib import Path
 from drivelab.campaign.planning import Campaign
+from drivelab.figures.of_recording import figures_of_recording
+from drivelab.figures.over_drives import figures_over_drives
 from drivelab.workflow.layout import Layout
-for path in map(Path, Layout(Campaign.load("config/demo.yaml")).all_figures()):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.touch()
+layout = Layout(Campaign.load("config/demo.yaml"))
+plans = {planned.plan.recording: planned.plan for planned in layout.plans}
+drawn = {name: figures_of_recording(plan.subject) for name, plan in plans.items()}
+for name, recordings in layout.comparison_facts()["recordings"].items():
+    drawn[f"comparison/{name}"] = figures_over_drives([plans[one] for one in recordings], name, "op7")
+for place, names in drawn.items():
+    folder = Path(layout.results, "figures", place)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        (folder / f"{name}.svg").touch()
 """
 WORKED_EXAMPLES = {
     "docs/how-to/detector.md": "tests/unit/tables/test_new_detector.py",

@@ -76,7 +76,7 @@ measurements:
 """
 MEASUREMENTS = 3
 KINDS = {
-    "run": 1, "snakemake": 1, "measure": 3, "precondition": 1, "purge": 1, "server": 1, "fork": 1, "any": 1, "all": 1,
+    "run": 1, "snakemake": 1, "measure": 3, "precondition": 1, "purge": 1, "script": 2, "any": 1, "all": 1,
 }  # fmt: skip
 """Number of kills per kind of process in eleven: `all` is the whole tree at once, `any` a random process of it."""
 _SIGNALS = ([signal.SIGKILL], [signal.SIGKILL], [signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT],
@@ -273,7 +273,7 @@ class Monkey:
                 return
 
     def _find_and_kill(self, kind: str, signals: list[signal.Signals], process: Any) -> bool:
-        moment = self._random.choice(["measure", "measure", "precondition", "server"])
+        moment = self._random.choice(["measure", "measure", "precondition", "script"])
         if kind in ("run", "snakemake", "any", "all") and self._await(moment, process) is None:
             return False
         victims = self._await(kind, process)
@@ -281,7 +281,7 @@ class Monkey:
             return False
         if kind == "measure":
             self._await_lines(victims[0], self._random.randrange(12), process)
-        delay_s = self._random.uniform(0, 0.05 if kind in ("measure", "fork") else 0.4)
+        delay_s = self._random.uniform(0, 0.05 if kind == "measure" else 0.4)
         end_s = time.monotonic() + delay_s
         while time.monotonic() < end_s and process.poll() is None:
             time.sleep(0.001)
@@ -310,10 +310,9 @@ class Monkey:
             return list(below)
         if kind == "any":
             return [self._random.choice(list(below))] if below else []
-        named = {pid: _kind(words, below.get(_parent(pid), [])) for pid, words in below.items() if pid != run}
+        named = {pid: _kind(words) for pid, words in below.items() if pid != run}
         named[run] = "run"
-        result = [pid for pid, found_kind in named.items() if found_kind == kind]
-        return result[:1] if kind != "fork" else result[-1:]
+        return [pid for pid, found_kind in named.items() if found_kind == kind][:1]
 
     def _await_lines(self, pid: int, lines: int, process: Any) -> None:
         """Wait until the journal of a measuring process has `lines` more lines, or the process ends."""
@@ -366,9 +365,9 @@ def tree(top: int) -> dict[int, list[str]]:
     return commands
 
 
-def _kind(words: list[str], of_parent: list[str]) -> str:
-    if "drivelab.core.forks" in words:
-        return "fork" if "drivelab.core.forks" in of_parent and words[0] == of_parent[0] else "server"
+def _kind(words: list[str]) -> str:
+    if any("/.snakemake/scripts/" in word for word in words):
+        return "script"
     if "snakemake" in words:
         return "snakemake"
     for stage in ("measure", "precondition", "purge"):

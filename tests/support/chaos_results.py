@@ -65,11 +65,15 @@ def _ended_by_fault(lines: list[dict[str, Any]]) -> bool:
     return failures > 1 and lines[-2]["event"] == "failed" and lines[-1]["reason"].startswith("the drive was used for ")
 
 
+_ALWAYS = (".run.lock", ".snakemake_timestamp")
+
+
 def unfinished(results: Path) -> list[str]:
     """Return temporary files and folders of running or killed processes, except interrupted or abandoned evidence."""
     return [
         str(path.relative_to(results))
         for path in results.rglob("*")
-        if (path.name.startswith(".") and path.name != ".run.lock") or path.name.endswith(".part")
+        if (path.name.startswith(".") and path.name not in (".run.lock", ".snakemake_timestamp"))
+        or path.name.endswith(".part")
         if not any(_LEFT.search(part) for part in path.parts)
     ]

@@ -12,8 +12,6 @@ from mini_project import Project
 
 Change = Callable[[Project], None]
 DAY_NS = 24 * 3600 * 10**9
-HOUR_NS = 3600 * 10**9
-MINUTE_NS = 60 * 10**9
 
 
 def edit(file: str, old: str, new: str) -> Change:
@@ -136,12 +134,6 @@ def moved(project: Project) -> None:
     project.folder = project.folder.rename(project.folder.with_name("moved"))
 
 
-def another_checkout_ran(project: Project) -> None:
-    """Let another checkout, with separate records, rebuild a table of the same results with other settings."""
-    path = project.folder / "results/tables/summary.parquet"
-    os.utime(path, ns=(0, path.stat().st_mtime_ns + MINUTE_NS))
-
-
 def renamed_sheet(project: Project) -> None:
     sheet_of = project.folder / "config/drives.tsv"
     sheet_of.rename(sheet_of.with_name("bench.tsv"))
@@ -164,11 +156,9 @@ def _one_recording(project: Project) -> Path:
 
 
 def replaced_recording(project: Project) -> None:
-    """Replace a recording by one of the same plan from another host, with times older than the tables."""
+    """Replace a recording by one of the same plan from another host."""
     manifest = _one_recording(project) / "recording.json"
-    times = manifest.stat()
     manifest.write_text(json.dumps(json.loads(manifest.read_text()), indent=4))
-    os.utime(manifest, ns=(times.st_atime_ns, times.st_mtime_ns - HOUR_NS))
 
 
 def altered_evidence(project: Project) -> None:

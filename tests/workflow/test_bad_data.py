@@ -29,8 +29,8 @@ def writes_of_round(of: Path, number: int) -> Path:
 
 
 def analyse_again(project: Project, of: Path) -> None:
-    """Remove a recording's tables, so that they are made again: the manifest does not show the alteration."""
-    shutil.rmtree(project.folder / "results/tables" / Path(*of.parts[-3:]))
+    """Remove the tables of a recording's measurement, to make them again: the manifest does not show the alteration."""
+    shutil.rmtree(project.folder / "results/tables" / Path(*of.parts[-3:-1]))
 
 
 def table(project: Project, name: str) -> str:
@@ -131,7 +131,7 @@ def test_a_recording_in_another_recordings_folder_is_refused(copy: Project, tmp_
     analyse_again(copy, place)
     refused = copy.snakemake()
     assert refused.returncode != 0
-    log = (copy.folder / "results/logs/tables/op7/pts-iops" / f"{place.name}.log").read_text()
+    log = (copy.folder / "results/logs/tables/op7/pts-iops.log").read_text()
     words = f"holds the recording op28/pts-iops/{other.name}, which was copied or moved there"
     assert words in log.splitlines()[0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -112,3 +113,32 @@ def test_the_study_as_shipped_runs_throughput_and_latency(tmp_path: Path) -> Non
     summary = io.read(tables / "summary.parquet", "summary")
     writes = summary[(summary["cell_label"] == "SEQ 1024KiB 0/100") & (summary["metric"] == "bandwidth_mib_s")]
     assert sorted(writes["drive"]) == ["op28", "op7"]
+
+
+@pytest.mark.long
+def test_what_was_measured_before_a_failure_is_reported(copy: Project) -> None:
+    """The basis dies in its last measurement; everything else is analysed, and the next run completes the study."""
+    lost = next(name for name in sorted(copy.recordings()) if "op7/trace-replay" in name)
+    shutil.rmtree((copy.folder / lost).parent)
+    place = "place(plan, progress, last=True), open_device(plan) as device:\n"
+    dies = ("scripts/drivelab/run/measure.py", place, f"{place}        raise UserError('op7: the drive is gone')\n")
+    copy.edit(*dies)
+    failed = copy.drivelab("run", "config/mini.yaml")
+    assert failed.returncode == 1
+    assert "op7: the drive is gone" in failed.stderr
+    assert "the study is not complete" in failed.stderr
+    assert "Report of what was measured: results/report/index.html" in failed.stdout
+    name = "/".join(Path(lost).parent.parts[-3:])
+    assert f"1 item was excluded from the results (not measured 1), with the whole of {name}: see" in failed.stdout
+    exclusions = io.read(copy.folder / "results/tables/exclusions.parquet", "exclusions")
+    assert exclusions[["recording", "place", "fault", "words"]].values.tolist() == [
+        [name, "recording", "not measured", "op7: the drive is gone"]
+    ]
+    report = (copy.folder / "results/report/index.html").read_text()
+    assert f"{name}" in report
+    assert "not measured" in report
+    copy.edit(dies[0], dies[2], dies[1])
+    done = copy.drivelab("run", "config/mini.yaml")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "Nothing was excluded from the results."
+    assert copy.to_do() == {}

@@ -17,13 +17,13 @@ from drivelab.analysis.detectors import findings_table
 from drivelab.campaign.planning import Campaign, Planned
 from drivelab.collect.collect import collect
 from drivelab.figures.base import sheets
+from drivelab.figures.of_recording import figure_kinds
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.tables import io
 from drivelab.telemetry.sampler import read_samples
 from drivelab.virtual.effects import Throttle
-from drivelab.workflow.figure_layout import kinds
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.long
@@ -78,7 +78,7 @@ def test_an_undisturbed_drive_has_no_findings(measured: dict[str, tuple[Planned,
     assert not tables["findings"]["found"].any()
     assert tables["telemetry"].empty
     assert not (planned.plan.recording_path / "telemetry.jsonl").exists()
-    assert "telemetry" not in kinds(planned)
+    assert "telemetry" not in figure_kinds(planned.plan.subject)
 
 
 def test_throttling_is_found_with_its_onset_and_depth(measured: dict[str, tuple[Planned, Tables]]) -> None:
@@ -141,7 +141,7 @@ def test_the_telemetry_figure_shows_the_disturbance(
     drive: str, words: list[str], measured: dict[str, tuple[Planned, Tables]], tmp_path: Path
 ) -> None:
     planned, tables = measured[drive]
-    assert "telemetry" in kinds(planned)
+    assert "telemetry" in figure_kinds(planned.plan.subject)
     sheets.draw({"telemetry_strip": tmp_path / "telemetry"}, tables, planned.plan.measurement)
     assert (tmp_path / "telemetry.png").stat().st_size
     drawn = (tmp_path / "telemetry.svg").read_text()

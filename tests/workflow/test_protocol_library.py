@@ -19,6 +19,7 @@ from drivelab.campaign.estimate import Estimate
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign, Planned
 from drivelab.figures.base import sheets
+from drivelab.figures.of_recording import FIGURES_OF, OF_A_RECORDING, figure_kinds
 from drivelab.recording.writer import read_journal
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
@@ -26,8 +27,6 @@ from drivelab.tables import io
 from drivelab.virtual.kept_state import KEPT_DRIVES
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual_clock.cells import VirtualClockDrive
-from drivelab.workflow.figure_kinds import FIGURES_OF, OF_A_RECORDING
-from drivelab.workflow.figure_layout import kinds
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.stem for path in (ROOT / "config/protocols").glob("*.yaml"))
@@ -110,7 +109,10 @@ def test_a_protocol_runs_at_demo_scale_within_its_estimate_and_to_its_figures(
 ) -> None:
     """Each kind of figure is drawn for the first measurement that has it."""
     drawn = [kind for kind in OF_A_RECORDING if kind not in OF_THE_HOST]
-    first = {kind: next(planned for planned in campaign.plans if kind in kinds(planned)) for kind in drawn}
+    first = {
+        kind: next(planned for planned in campaign.plans if kind in figure_kinds(planned.plan.subject))
+        for kind in drawn
+    }
     written, taken_s = Counter[str](), Counter[str]()
     for planned in campaign.plans:
         plan = planned.plan

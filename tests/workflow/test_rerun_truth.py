@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import rerun_changes as after
 from mini_project import Project
-from rerun_cases import CASES, Case, measured, of
+from rerun_cases import CASES, OTHER_RECORDINGS, Case, measured, of
 
 from drivelab.tables import io
 
-HARMLESS = [case for case in CASES if not case.jobs]
-ALONE = [case for case in CASES if case.jobs]
+HARMLESS = [case for case in CASES if not (case.jobs or case.alone)]
+ALONE = [case for case in CASES if case.jobs or case.alone]
 
 
 @pytest.mark.long
@@ -43,7 +43,7 @@ def test_a_firmware_update_keeps_earlier_recordings_and_mixes_nothing(copy: Proj
     before = copy.evidence()
 
     after.sheet(after.FIRMWARE_A, after.FIRMWARE_B)(copy)
-    assert copy.jobs() == measured(of(["op7"]))
+    assert copy.jobs() == measured(of(["op7"])) | OTHER_RECORDINGS
     copy.run()
     assert copy.jobs() == {}
     assert copy.evidence().items() > before.items()

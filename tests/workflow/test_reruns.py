@@ -76,5 +76,5 @@ def test_recordings_of_different_captures_are_not_compared(copy: Project) -> Non
     (copy.folder / "results/tables/traces.parquet").unlink()
     refused = copy.snakemake()
     assert refused.returncode != 0
-    log = (copy.folder / "results/logs/inventory.log").read_text()
+    log = (copy.folder / "results/logs/analysis.log").read_text()
     assert "used a different capture of trace 'sqlite'" in log

@@ -1,84 +1,93 @@
-from drivelab.workflow.figure_kinds import OVER_SIZES
-
-DRAWN = digest(
-    "figures.py", "trace_figures.py", "analysis.exclusions", "analysis.values", "analysis.verdict", "figures"
+DRAWING = (
+    "figures.py",
+    "comparison_figures.py",
+    "trace_figures.py",
+    "analysis.exclusions",
+    "analysis.values",
+    "analysis.verdict",
+    "collect",
+    "figures",
+    "trace",
+    "virtual.effects",
 )
-
-# One job draws all figures of a recording; there is a rule for each combination of figures that the plans need.
-for number, kinds in enumerate(layout.figure_sets(), start=1):
-
-    rule:
-        name:
-            f"figures_{number}"
-        input:
-            **layout.figure_tables(kinds),
-        output:
-            **layout.figures("RECORDING", kinds, report),
-        log:
-            "<results>/logs/figures/{drive}/{measurement}/{key}.log",
-        benchmark:
-            "<results>/logs/benchmarks/figures/{drive}/{measurement}/{key}.tsv"
-        wildcard_constraints:
-            **layout.with_figures(kinds),
-        params:
-            code=DRAWN,
-        script:
-            "../../scripts/figures.py"
+DRAWN = facts.of("figures", {"png": png}, *DRAWING)
+COMPARED = facts.of("comparisons", {"png": png, **layout.comparison_facts()}, *DRAWING)
+CAPTIONS = {name: kind.caption for name, kind in {**FIGURES, **TRACE_FIGURES}.items()}
 
 
-# One job draws all comparison figures of a measurement with several drives.
-for number, kinds in enumerate(sorted(set(layout.over_drives.values())), start=1):
-
-    rule:
-        name:
-            f"comparison_figures_{number}"
-        input:
-            **layout.tables_over_drives(kinds),
-        output:
-            **layout.figures("comparison/{measurement}", kinds, report),
-        log:
-            "<results>/logs/comparison_figures/{measurement}.log",
-        benchmark:
-            "<results>/logs/benchmarks/comparison_figures/{measurement}.tsv"
-        wildcard_constraints:
-            measurement=layout.measurements_with(kinds),
-        params:
-            code=DRAWN,
-        script:
-            "../../scripts/figures.py"
-
-
-rule size_figures:
-    """Draw the figures over block size, with all drives: measurements of one protocol share them."""
+rule figures:
+    """Draw the figures of a drive's recordings of one measurement."""
     input:
-        **layout.tables_over_sizes(),
+        tables="<results>/tables/{drive}/{measurement}/made.json",
+        facts=DRAWN,
     output:
-        **layout.figures("comparison/{measurement}", OVER_SIZES, report),
+        report(
+            directory("<results>/figures/{drive}/{measurement}"),
+            patterns=["{run}/{figure}.svg"],
+            category="Figures",
+            subcategory="{measurement}",
+            labels={"drive": "{drive}", "run": "{run}", "figure": "{figure}"},
+            caption="../report/figures.rst",
+        ),
+    log:
+        "<results>/logs/figures/{drive}/{measurement}.log",
+    benchmark:
+        "<results>/logs/benchmarks/figures/{drive}/{measurement}.tsv"
+    params:
+        runs=layout.keys,
+        captions=CAPTIONS,
+    script:
+        "../../scripts/figures.py"
+
+
+rule comparison_figures:
+    """Draw the figures that compare the drives, or the block sizes, of one measurement."""
+    input:
+        tables=lambda wildcards: expand(
+            "<results>/tables/{series}/made.json", series=layout.compared_series(wildcards.measurement)
+        ),
+        of_study=expand(
+            "<results>/tables/{table}.parquet", table=["deltas", "drives", "exclusions", "summary", "variation"]
+        ),
+        facts=COMPARED,
+    output:
+        report(
+            directory("<results>/figures/comparison/{measurement}"),
+            patterns=["{figure}.svg"],
+            category="Figures",
+            subcategory="{measurement}",
+            labels={"drive": "all", "run": "all", "figure": "{figure}"},
+            caption="../report/figures.rst",
+        ),
     log:
         "<results>/logs/comparison_figures/{measurement}.log",
     benchmark:
         "<results>/logs/benchmarks/comparison_figures/{measurement}.tsv"
-    wildcard_constraints:
-        measurement=layout.names_by_size(),
     params:
-        code=DRAWN,
+        captions=CAPTIONS,
     script:
-        "../../scripts/figures.py"
+        "../../scripts/comparison_figures.py"
 
 
 rule trace_figures:
     """Draw the figures of a trace."""
     input:
-        **layout.trace_tables(),
+        tables="<results>/tables/traces/{trace}",
+        facts=DRAWN,
     output:
-        **layout.figures("traces/{trace}", ["trace"], report),
+        report(
+            directory("<results>/figures/traces/{trace}"),
+            patterns=["{figure}.svg"],
+            category="Figures",
+            subcategory="{trace}",
+            labels={"trace": "{trace}", "figure": "{figure}"},
+            caption="../report/figures.rst",
+        ),
     log:
         "<results>/logs/trace_figures/{trace}.log",
     benchmark:
         "<results>/logs/benchmarks/trace_figures/{trace}.tsv"
-    wildcard_constraints:
-        trace=layout.trace_names(),
     params:
-        code=DRAWN,
+        captions=CAPTIONS,
     script:
         "../../scripts/trace_figures.py"

@@ -1,24 +1,12 @@
 rule tables:
-    """Read the evidence of a recording into tables, and find its steady-state windows, anomalies and phases."""
+    """Read the evidence of a drive's recordings into tables, and find their steady-state windows and anomalies."""
     input:
-        manifest="<results>/recordings/{drive}/{measurement}/{key}/recording.json",
-    output:
-        **layout.replay_tables(),
-        cells="<results>/tables/{drive}/{measurement}/{key}/cells.parquet",
-        latency_bins="<results>/tables/{drive}/{measurement}/{key}/latency_bins.parquet",
-        series="<results>/tables/{drive}/{measurement}/{key}/series.parquet",
-        application_runs="<results>/tables/{drive}/{measurement}/{key}/application_runs.parquet",
-        load_rates="<results>/tables/{drive}/{measurement}/{key}/load_rates.parquet",
-        telemetry="<results>/tables/{drive}/{measurement}/{key}/telemetry.parquet",
-        steady_state="<results>/tables/{drive}/{measurement}/{key}/steady_state.parquet",
-        findings="<results>/tables/{drive}/{measurement}/{key}/findings.parquet",
-        saturation="<results>/tables/{drive}/{measurement}/{key}/saturation.parquet",
-    log:
-        "<results>/logs/tables/{drive}/{measurement}/{key}.log",
-    benchmark:
-        "<results>/logs/benchmarks/tables/{drive}/{measurement}/{key}.tsv"
-    params:
-        code=digest(
+        manifests=lambda wildcards: expand(
+            "<results>/recordings/{recording}/recording.json", recording=layout.runs(wildcards)
+        ),
+        facts=facts.of(
+            "tables",
+            layout.taint_limits(),
             "tables.py",
             "analysis.detectors",
             "analysis.values",
@@ -30,29 +18,31 @@ rule tables:
             "telemetry",
             "trace",
         ),
-        reduced=lambda wildcards: bool(layout.planned(wildcards).altered),
-        limits=layout.taint_limits(),
+    output:
+        "<results>/tables/{drive}/{measurement}/made.json",  # the tables of recordings by earlier plans stay
+    log:
+        "<results>/logs/tables/{drive}/{measurement}.log",
+    benchmark:
+        "<results>/logs/benchmarks/tables/{drive}/{measurement}.tsv"
+    params:
+        runs=layout.keys,
+        reduced=layout.reduced,
     script:
         "../../scripts/tables.py"
 
 
-rule inventory:
-    """List the drives, hosts and traces of the study."""
+rule analysis:
+    """Compute the study's tables: drives, hosts, traces, what counts, the summary, and the deltas from the basis."""
     input:
-        manifests=expand("<results>/recordings/{recording}/recording.json", recording=layout.recordings),
+        tables=expand("<results>/tables/{series}/made.json", series=layout.series),
         traces=list(layout.traces().values()),
-        trace_overview=expand("<results>/tables/traces/{trace}/trace_overview.parquet", trace=layout.traces()),
-        trace_operations=expand("<results>/tables/traces/{trace}/trace_operations.parquet", trace=layout.traces()),
+        trace_tables=expand("<results>/tables/traces/{trace}", trace=layout.traces()),
+        facts=facts.of("analysis", layout.analysis_facts(), "analysis.py", "analysis", "collect", "fio", "trace"),
     output:
-        drives="<results>/tables/drives.parquet",
-        hosts="<results>/tables/hosts.parquet",
-        traces="<results>/tables/traces.parquet",
+        expand("<results>/tables/{table}.parquet", table=OF_THE_STUDY),
     log:
-        "<results>/logs/inventory.log",
+        "<results>/logs/analysis.log",
     benchmark:
-        "<results>/logs/benchmarks/inventory.tsv"
-    params:
-        code=digest("inventory.py", "collect", "trace"),
-        traces=list(layout.traces()),
+        "<results>/logs/benchmarks/analysis.tsv"
     script:
-        "../../scripts/inventory.py"
+        "../../scripts/analysis.py"

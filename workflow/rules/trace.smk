@@ -13,7 +13,7 @@ rule capture:
     resources:
         **scheduling.here(),
     params:
-        study=str(layout.campaign.study.path),
+        study=lambda wildcards, output: layout.campaign.study.path,
     shell:
         "drivelab capture-trace {params.study:q} {wildcards.trace:q} -o {output.trace:q} > {log:q} 2>&1"
 
@@ -22,15 +22,14 @@ rule trace_statistics:
     """Count the requests of a trace."""
     input:
         trace=lambda wildcards: layout.traces()[wildcards.trace],
+        facts=facts.of("traces", {}, "trace_statistics.py", "trace"),
     output:
-        **layout.trace_tables(),
+        directory("<results>/tables/traces/{trace}"),
     log:
         "<results>/logs/trace_statistics/{trace}.log",
     benchmark:
         "<results>/logs/benchmarks/trace_statistics/{trace}.tsv"
-    wildcard_constraints:
-        trace=layout.trace_names(),
     params:
-        code=digest("trace_statistics.py", "trace"),
+        file=lambda wildcards: layout.traces()[wildcards.trace],
     script:
         "../../scripts/trace_statistics.py"

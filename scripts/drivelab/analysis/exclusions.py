@@ -45,8 +45,8 @@ def exclusions_table(
     `recordings` has a row for each recording in the study's order, from `drivelab.analysis.recording_facts`: recording,
     drive, measurement, finished (ISO 8601), the VERSIONS, `digests` of its evidence, `cells` (the count in its
     manifest, null without one) and `journalled` (the count in its journal). `strangers` are rows of the table for
-    folders that do not belong to the study. `replays`, `application_runs` and `load_rates` are the tables of these
-    names.
+    recordings that are missing, and for folders that do not belong to the study. `replays`, `application_runs` and
+    `load_rates` are the tables of these names.
 
     Excluded as a whole are altered recordings, recordings with the evidence of an earlier one, and recordings whose
     versions differ from those of the latest one that they would be pooled with.

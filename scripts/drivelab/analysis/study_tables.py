@@ -12,11 +12,14 @@ from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.deltas.differences import differences_table
 from drivelab.analysis.deltas.models import model_deltas
 from drivelab.analysis.deltas.variation import variation_table
-from drivelab.analysis.exclusions import counted, exclusions_table
+from drivelab.analysis.exclusions import WHOLE, counted, exclusions_table
 from drivelab.analysis.recording_facts import recording_facts, strangers
 from drivelab.analysis.values.scores import with_scores
 from drivelab.analysis.values.summary import pooled, values_by_recording
 from drivelab.collect.conditions import conditions, start_times
+from drivelab.criteria.soundness import NOT_MEASURED
+from drivelab.recording.folders import tables_folder
+from drivelab.tables import io
 
 COUNTED = ("cells", "steady_state", "replays", "replay_passes", "application_runs", "load_rates")
 """Tables of recordings whose rows may be excluded."""
@@ -24,17 +27,20 @@ BIN_COLUMNS = ("recording", "step", "round", "part", "latency_ns", "count")
 """Columns of the latencies of soaks that the summary needs."""
 
 
-def study_tables(
-    recordings: Sequence[Path], tables: Mapping[str, pd.DataFrame], soak_bins: pd.DataFrame, study: Mapping[str, Any]
-) -> dict[str, pd.DataFrame]:
+def study_tables(recordings: Sequence[Path], study: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     """Return `exclusions`, `summary`, `variation`, `conditions`, `differences`, `deltas` and `model_deltas`.
 
-    `tables` are those in COUNTED, `soak_bins` BIN_COLUMNS of table `latency_bins`, and `study` is
+    Each recording has its tables in the same results folder. `study` is
     `drivelab.workflow.layout.Layout.analysis_facts`.
     """
+    folders = [tables_folder(recording) for recording in recordings]
+    tables = {name: io.read([folder / f"{name}.parquet" for folder in folders], name) for name in COUNTED}
+    latency_bins = [folder / "latency_bins.parquet" for folder in folders]
+    soak_bins = io.read_part(latency_bins, "latency_bins", BIN_COLUMNS, ("kind", "soak"))
     foreign = strangers([Path(folder) for folder in study["others"]], study["drives"], study["measurements"])
     runs = {name: tables[name] for name in ("replays", "application_runs", "load_rates")}
-    exclusions = exclusions_table(tables["cells"], recording_facts(recordings), foreign, **runs)
+    missing = [{**row, "place": WHOLE, "fault": NOT_MEASURED} for row in study["missing"]]
+    exclusions = exclusions_table(tables["cells"], recording_facts(recordings), [*missing, *foreign], **runs)
 
     sound = {name: counted(table, exclusions) for name, table in tables.items()}
     options = {name: study[name] for name in ("rse_threshold_pct", "scores")}

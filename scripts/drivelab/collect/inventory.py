@@ -13,6 +13,7 @@ from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.plan.subject_kinds import DRIVE
 from drivelab.recording.writer import read_journal, read_object
+from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 from drivelab.trace.statistics.count import row_of
 from drivelab.trace.trace_catalogue import sha256_of
@@ -39,13 +40,19 @@ def hosts(recordings: Sequence[Path]) -> pd.DataFrame:
     return _unique([_fill(_read(recording / "host.json"), "hosts", {}) for recording in recordings], "hosts")
 
 
-def traces(overviews: Sequence[pd.DataFrame], operations: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return one row per trace of the study, from its tables `trace_overview` and `trace_operations`."""
-    rows = [
-        row_of({"trace_overview": overview, "trace_operations": of_operations})
-        for overview, of_operations in zip(overviews, operations, strict=True)
-    ]
-    return pd.DataFrame(rows, columns=SCHEMAS["traces"].names)
+def inventory_tables(
+    recordings: Sequence[Path], traces: Mapping[str, Path], trace_tables: Sequence[Path]
+) -> dict[str, pd.DataFrame]:
+    """Return the tables `drives`, `hosts` and `traces`.
+
+    `traces` holds the files of the study's traces by name, `trace_tables` the folders with their tables. Raises
+    UserError if a recording used a different capture of a trace.
+    """
+    check_traces(recordings, traces)
+    names = ("trace_overview", "trace_operations")
+    rows = [row_of({name: io.read(folder / f"{name}.parquet", name) for name in names}) for folder in trace_tables]
+    of_traces = pd.DataFrame(rows, columns=SCHEMAS["traces"].names)
+    return {"drives": drives(recordings), "hosts": hosts(recordings), "traces": of_traces}
 
 
 def check_traces(recordings: Sequence[Path], paths: Mapping[str, Path]) -> None:

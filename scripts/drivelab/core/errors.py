@@ -1,13 +1,9 @@
-"""The exception for errors that a user can correct, and failure logs of workflow scripts."""
+"""The exception for errors that a user can correct."""
 
 from __future__ import annotations
 
 import difflib
-import sys
-import traceback
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable
 
 from drivelab.core.terminal import visible
 
@@ -33,23 +29,6 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     known = [candidate for candidate in known if name.casefold() in candidate] or known
     rest = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
     return f"choose one of {', '.join(known[:_MOST_NAMES])}{rest}" if known else "there are none"
-
-
-@contextmanager
-def reported(log: str) -> Iterator[None]:
-    """Write an exception to the job's log and exit with status 1; `drivelab run` shows the first line.
-
-    Otherwise the job's files are on disk when it ends: Snakemake believes them, also after a loss of power.
-    """
-    from drivelab.core.files import sync_file_system  # it imports this module
-
-    try:
-        yield
-        sync_file_system(Path(log).parent)
-    except Exception as error:
-        message = f"drivelab: the job of {log} failed: {error}\n{traceback.format_exc()}"
-        Path(log).write_text(visible(message), encoding="utf-8")
-        sys.exit(1)
 
 
 class CellFailed(Exception):  # noqa: N818 (an event, as StopIteration is)

@@ -9,7 +9,10 @@ import ctypes
 import errno
 import fcntl
 import os
+import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
@@ -110,6 +113,18 @@ def put_in_place(part: Path, path: Path) -> None:
     _fsync(part)  # before the rename: some file systems would keep the new name with an empty file
     part.replace(path)
     _fsync(path.parent)
+
+
+@contextmanager
+def whole_folder(path: Path) -> Iterator[Path]:
+    """Yield a new folder that becomes `path` at the end; after an error, a kill or a loss of power it does not."""
+    part = path.with_name(f".{path.name}.part")  # the next writer removes the one of a killed one
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    yield part
+    sync_file_system(part)  # before the rename, as in `put_in_place`
+    shutil.rmtree(path, ignore_errors=True)
+    part.rename(path)
 
 
 def write_atomic(path: Path, data: str | bytes, *, lasting: bool = True) -> None:

@@ -8,11 +8,14 @@ Snakemake has its own handlers, see `end_in_thread`.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+_PR_SET_PDEATHSIG = 1
 
 
 class _Request:
@@ -70,6 +73,13 @@ def end_in_thread() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, lambda *facts: threading.Thread(target=act, args=facts, name="termination").start())
+
+
+def end_with(parent: int) -> None:
+    """Make the kernel kill this process when its parent ends (prctl(2)); exit now if that has happened."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def _end(number: int, _: object) -> None:

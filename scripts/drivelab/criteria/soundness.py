@@ -23,6 +23,7 @@ FOREIGN_EVIDENCE = "foreign evidence"
 DUPLICATED_ROUND = "duplicated round"
 MISSING_SLICE = "missing slice"
 ALTERED = "altered evidence"
+NOT_MEASURED = "not measured"
 FAULTS = {
     MISSING_ROUND: (
         "a cell that other rounds have, or that the manifest counts, is not in the journal. No window holds the "
@@ -68,6 +69,7 @@ FAULTS = {
     DUPLICATED: (
         "a recording has the times or output of an earlier one, or the journal has a cell twice. The first counts"
     ),
+    NOT_MEASURED: "the measurement failed, or was not begun when the run ended; run the study again",
     ALTERED: "a file was altered, added, is missing or unreadable (`SHA256SUMS`). Excludes the recording",
 }
 """Reasons for excluding something, with their meaning. The column `unsound` of table `cells`, and `taint_reason` in

@@ -23,8 +23,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from drivelab.core.errors import UserError
-from drivelab.core.forks import end_with
-from drivelab.core.termination import deferred
+from drivelab.core.termination import deferred, end_with
 from drivelab.core.units import format_duration
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS, VERSION
@@ -68,7 +67,7 @@ def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
     files: dict[str, list[str]] = {name: [] for name in SCHEMAS if names is None or name in names}
     outdated = 0
     for path in sorted(root.rglob("*.parquet")):
-        if path.stem in files and not path.name.startswith("."):
+        if path.stem in files and not any(part.startswith(".") for part in path.relative_to(root).parts):
             if io.version_of(path) == VERSION:
                 files[path.stem].append(str(path))
             else:

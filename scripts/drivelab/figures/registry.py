@@ -34,7 +34,7 @@ class FigureKind:
     tables: tuple[str, ...]
     """Tables that the function takes, in the order of its arguments."""
     when: tuple[str, ...]
-    """Conditions of `drivelab.workflow.figure_kinds`; a plan that meets any of them has the figure."""
+    """Conditions of `drivelab.figures.of_recording`; a plan that meets any of them has the figure."""
     status: str = ""
     """Table whose columns reduced, virtual and clock say how the figure must be labelled; empty for the first of
     `tables`."""
@@ -110,7 +110,3 @@ FIGURES: Mapping[str, FigureKind] = {name: kind for name, kind in ALL.items() if
 """Figures of recordings and of drives."""
 TRACE_FIGURES: Mapping[str, FigureKind] = {name: kind for name, kind in ALL.items() if TRACE in kind.when}
 """Figures of traces."""
-DRAWING = [
-    f"{__package__}.{name}" for name in ("base.sheets", *dict.fromkeys(kind.module for kind in FIGURES.values()))
-]
-"""All modules that draw, for a process that imports them once for many figures."""

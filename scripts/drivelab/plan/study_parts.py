@@ -14,7 +14,7 @@ from drivelab.plan.file_system import FileSystem
 ANY_HOST = "any"
 BY_PROTOCOL = "by-protocol"
 IN_RESULTS = frozenset({
-    "recordings", "tables", "figures", "report", "logs", "plans", "seals", "status", "traces", "virtual",
+    "recordings", "tables", "figures", "report", "logs", "facts", "plans", "seals", "status", "traces", "virtual",
     "study.txt", "concurrency.json", "consent.json", "imported.json", "looks.json",
 })  # fmt: skip
 """Names that a study uses in its results folder. Folders with other names may belong to other studies."""
@@ -194,6 +194,8 @@ def trace_source(entry: Mapping[str, Any], place: str) -> TraceSource:
     if ("shipped" in entry) == ("file" in entry):
         raise UserError(f"{place}: give either 'shipped' (a trace of drivelab) or 'file' (your own trace)")
     file = Path(entry["file"]) if "file" in entry else None
+    if file is not None and {"<", ">"} & set(str(file)):
+        raise UserError(f"{place}: {file} has '<' or '>', which Snakemake's own report would show as HTML; rename it")
     return TraceSource(entry.get("shipped"), file, entry.get("capture"), entry.get("origin"))
 
 

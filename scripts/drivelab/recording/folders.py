@@ -13,7 +13,7 @@ from drivelab.recording.writer import MANIFEST, RESUMPTIONS, read_journal
 OWNER = "study.txt"
 """File of a results folder with the name of its study."""
 RUN_LOCK = ".run.lock"
-"""File of a results folder that `drivelab run` locks. It truncates the file even if it cannot get the lock."""
+"""File of a results folder that a run locks; its text says who runs the study."""
 
 
 def owner(results: Path) -> str | None:
@@ -28,6 +28,18 @@ def refuse_other_owner(study: Study) -> None:
         raise UserError(
             f"{study.path}: key 'results' is {study.results}, which belongs to study '{other}'; name another folder"
         )
+
+
+def tables_folder(recording: Path) -> Path:
+    """Return the folder with the tables of a recording, from the recording's folder in the same results."""
+    *results, _, drive, measurement, key = recording.parts
+    return Path(*results, "tables", drive, measurement, key)
+
+
+def recording_of(tables: Path) -> Path:
+    """Return the recording's folder, from the folder with its tables in the same results."""
+    *results, _, drive, measurement, key = tables.parts
+    return Path(*results, "recordings", drive, measurement, key)
 
 
 def is_recorded(plan: Plan) -> bool:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import typst
 
 from drivelab.core.errors import UserError
+from drivelab.core.files import put_in_place
 from drivelab.core.programs import python, run
 from drivelab.report.document import Page, Report
 from drivelab.report.view import Banner, Cell, Fact, Figure, Table
@@ -58,13 +59,15 @@ def write_pdf(content: dict[str, Any], output: Path) -> None:
     The same pages give the same bytes. Raises UserError for an invalid figure.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
-    command = python("-m", "drivelab.report.pdf", str(output))
+    part = output.with_name(f".{output.name}.part")
+    command = python("-m", "drivelab.report.pdf", str(part))
     completed = run(command, input=json.dumps(content, ensure_ascii=False))
     if completed.returncode:
         raise UserError(
             f"the PDF pages cannot be laid out: {completed.stderr.strip() or 'out of memory'}; "
             "delete the figures folder and run the study again"
         )
+    put_in_place(part, output)
 
 
 def pages(report: Report) -> dict[str, Any]:

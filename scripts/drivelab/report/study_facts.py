@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from drivelab.collect.inventory import is_virtual, settings
+from drivelab.core.files import write_atomic
 from drivelab.core.units import counted, format_size
 from drivelab.criteria.taint import digest
+from drivelab.figures.of_recording import OF_A_RECORDING, OVER_DRIVES, OVER_SIZES, figure_kinds, figures_of
 from drivelab.figures.registry import ALL
 from drivelab.host.settings import deviations
 from drivelab.plan.cell import beside_of, cells_of
 from drivelab.plan.plan import Plan
 from drivelab.recording.checksums import checksummed
+from drivelab.recording.folders import tables_folder
 from drivelab.recording.writer import read_journal
 from drivelab.report.content import build
 from drivelab.report.document import Report
@@ -25,6 +28,14 @@ from drivelab.report.numbers import DASH, duration, metric_name, number, share
 from drivelab.report.sections.proof import fio_jobs
 from drivelab.tables import io
 
+_OF_THE_STUDY = (
+    "exclusions", "conditions", "differences", "summary", "deltas", "model_deltas", "variation", "drives", "hosts",
+    "traces",
+)  # fmt: skip
+_OF_RECORDINGS = (
+    "cells", "steady_state", "replays", "replay_passes", "replay_operations", "replay_streams", "replay_mappings",
+    "application_runs", "load_rates", "findings", "saturation",
+)  # fmt: skip
 Step = Mapping[str, Any]
 _VARIES = "varies by cell"
 
@@ -144,33 +155,45 @@ def platform(subject: Mapping[str, Any]) -> str | None:
     return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in fields.items())
 
 
-def write_report(
-    tables: Mapping[str, Any],
-    recordings: Iterable[Path],
-    figures: Iterable[Path],
-    study: Mapping[str, Any],
-    every_table: Iterable[Path],
-    output: Path,
-) -> None:
-    """Write the report of a study.
-
-    `tables` holds paths by table name; `study` is `Layout.report_facts`; `every_table` lists the files of all
-    downloadable tables.
-    """
-    report, paths = gathered(tables, recordings, figures, study)
-    report = replace(report, downloads=downloads(every_table))
+def write_report(study: Mapping[str, Any], output: Path) -> None:
+    """Write the report of a study into its results folder, at `report/index.html`; arguments as in `gathered`."""
+    results = output.parents[1]
+    report, paths = gathered(study, results)
+    files = [path for folder in map(tables_folder, paths.values()) for path in sorted(folder.glob("*.parquet"))]
+    files += sorted((results / "tables").glob("*.parquet")) + sorted((results / "tables/traces").glob("*/*.parquet"))
+    report = replace(report, downloads=downloads(files))
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(render(report, fio_jobs(report, paths)), encoding="utf-8")
+    write_atomic(output, render(report, fio_jobs(report, paths)))
 
 
-def gathered(
-    tables: Mapping[str, Any], recordings: Iterable[Path], figures: Iterable[Path], study: Mapping[str, Any]
-) -> tuple[Report, dict[str, Path]]:
-    """Return the report before layout, and the folder of each recording; arguments as in `write_report`."""
-    frames = {name: io.read(paths, name) for name, paths in tables.items()}
+def gathered(study: Mapping[str, Any], results: Path) -> tuple[Report, dict[str, Path]]:
+    """Return the report before layout, and the folder of each recording.
+
+    `study` is `Layout.report_facts`; `results` holds the tables and figures of the study.
+    """
+    recordings = [results / "recordings" / name for name in study["recordings"]]
+    frames = {name: io.read(results / f"tables/{name}.parquet", name) for name in _OF_THE_STUDY}
+    for name in _OF_RECORDINGS:
+        frames[name] = io.read([tables_folder(recording) / f"{name}.parquet" for recording in recordings], name)
     plans = [describe(recording, study) for recording in recordings]
-    report = build(frames, study, plans, [_figure(path) for path in figures], datetime.now(UTC))
+    drawn = [folder for folder in recordings if "nines" in figure_kinds(Plan.read(folder / "plan.json").subject)]
+    bins = [tables_folder(recording) / "latency_bins.parquet" for recording in drawn]
+    frames["latency_bins"] = io.read(bins, "latency_bins")
+    figures = [_figure(path) for path in _figure_files(recordings, study, results / "figures")]
+    report = build(frames, study, plans, figures, datetime.now(UTC))
     return report, {plan["recording"]: Path(plan["path"]) for plan in plans}
+
+
+def _figure_files(recordings: Sequence[Path], study: Mapping[str, Any], figures: Path) -> Iterator[Path]:
+    """Yield the SVG files of recordings, comparisons and traces, in the order of their kinds."""
+    places = (
+        (OF_A_RECORDING, [Path(*recording.parts[-3:]) for recording in recordings]),
+        ((*OVER_DRIVES, *OVER_SIZES), [Path("comparison", name) for name in study["comparisons"]]),
+        (("trace",), [Path("traces", name) for name in study["traces"]]),
+    )
+    for kinds, folders in places:
+        paths = (figures / folder / f"{name}.svg" for folder in folders for name in figures_of(kinds))
+        yield from (path for path in paths if path.exists())
 
 
 def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:

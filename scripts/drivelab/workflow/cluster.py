@@ -38,6 +38,12 @@ def simultaneous_jobs(plans: Iterable[Plan], path: Callable[[str], str]) -> list
     return [_job(group, path) for group in groups.values()]
 
 
+def captured_traces(plans: Iterable[Plan]) -> list[str]:
+    """Return the paths of the traces that the plans use and that their study captures itself."""
+    paths = ((plan, str(path)) for plan in plans for path in plan.context.get("trace_paths", []))
+    return list(dict.fromkeys(path for plan, path in paths if path.startswith(f"{plan.context['results']}/traces/")))
+
+
 def _job(plans: list[Plan], path: Callable[[str], str]) -> Simultaneous:
     def paths(pattern: str) -> list[str]:
         return [path(pattern.replace("RECORDING", plan.recording)) for plan in plans]
@@ -46,7 +52,7 @@ def _job(plans: list[Plan], path: Callable[[str], str]) -> Simultaneous:
         recordings=[plan.recording for plan in plans],
         plans=paths("plans/RECORDING.json"),
         seals=paths("seals/RECORDING.precondition.json"),
-        traces=list(dict.fromkeys(path for plan in plans for path in plan.context.get("trace_paths", []))),
+        traces=captured_traces(plans),
         manifests=paths("recordings/RECORDING/recording.json"),
         log=paths("logs/measure_together/RECORDING.log")[0],
         drives=[plan.sheet_drive for plan in plans],

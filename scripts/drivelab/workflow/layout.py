@@ -5,66 +5,108 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from drivelab.campaign.planning import Planned
+from drivelab.campaign.planning import Campaign, Planned
 from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.core.files import write_atomic
+from drivelab.core.grouping import grouped
+from drivelab.figures.over_drives import measurements_by_size
 from drivelab.imported import IMPORTED
 from drivelab.plan.hosts import host_of
 from drivelab.plan.places import restored_folder
 from drivelab.plan.study_parts import IN_RESULTS
 from drivelab.recording import checksums
-from drivelab.recording.folders import OWNER, owner, refuse_other_owner
+from drivelab.recording.folders import OWNER, is_recorded, owner, refuse_other_owner
 from drivelab.recording.writer import UNFINISHED, Recording
 from drivelab.run.places import announce
+from drivelab.run.progress import read_aside, read_status
 from drivelab.virtual.kept_state import KEPT_DRIVES
-from drivelab.workflow.cluster import Simultaneous, simultaneous_jobs
-from drivelab.workflow.figure_kinds import REPLAY_TABLES
-from drivelab.workflow.figure_layout import FigureLayout, any_of
-from drivelab.workflow.locks import place
-
-TRACE_TABLES = (
-    "trace_overview",
-    "trace_operations",
-    "trace_over_time",
-    "trace_sizes",
-    "trace_interarrival",
-    "trace_burstiness",
-    "trace_latency",
-    "trace_heat",
-    "trace_streams",
-)
-"""Tables of each trace. Their schemas are not imported, for speed."""
-APPLICATION_TABLES = ("application_runs",)
-"""Application tables of each recording; empty for a recording without an application."""
-LOAD_TABLES = ("load_rates",)
-"""Tables of the load steps of each recording; empty for a recording without one."""
+from drivelab.workflow.cluster import Simultaneous, captured_traces, simultaneous_jobs
+from drivelab.workflow.locks import RunLock, hold, require_writable
 
 
-class Layout(FigureLayout):
-    """Paths of one study, relative to the project's folder."""
+class Layout:
+    """Files and settings of one study; paths are relative to the project's folder."""
 
     KEY = "[0-9a-f]{12}-run[0-9]+"
-    """Regular expression for the last part of RECORDING."""
+    """Regular expression for the last part of a recording's path."""
+
+    def __init__(self, campaign: Campaign, *, existing: bool = False) -> None:
+        """With `existing`, the study is what was measured of it: after a failure, all that is there is analysed."""
+        self.campaign, self._existing = campaign, existing
+        self.plans = [planned for planned in campaign.plans if not existing or is_recorded(planned.plan)]
+        self.results = str(campaign.study.results)
+        self._lock: RunLock | None = None
 
     def other_folders(self) -> list[str]:
         """Return recording folders that match no plan of the study, such as a folder that was copied there."""
-        known = {Path(folder) for folder in self.of_every_recording("recordings/RECORDING")}
-        present = {path.parent for path in (Path(self.results) / "recordings").glob("*/*/*/plan.json")}
+        folder = Path(self.results) / "recordings"
+        known = {folder / recording for recording in self.recordings}
+        present = {path.parent for path in folder.glob("*/*/*/plan.json")}
         return sorted(str(folder) for folder in present - known if not UNFINISHED.search(folder.name))
 
     @property
     def recordings(self) -> list[str]:
         """Names of all recordings of the study: DRIVE/MEASUREMENT/KEY."""
-        return [planned.plan.recording for planned in self.campaign.plans]
+        return [planned.plan.recording for planned in self.plans]
 
-    def with_kind(self, kind: str) -> list[str]:
-        """Return the names of the recordings that have figures of a kind."""
-        return [recording for recording in self.recordings if kind in self.kinds_of[recording]]
+    @property
+    def series(self) -> list[str]:
+        """The study's measurements of drives, DRIVE/MEASUREMENT: each is a series of recordings with one job."""
+        return list(dict.fromkeys(recording.rpartition("/")[0] for recording in self.recordings))
+
+    def runs(self, wildcards: Any) -> list[str]:
+        """Return the names of the recordings of a drive and a measurement."""
+        return self._runs[f"{wildcards.drive}/{wildcards.measurement}"]
+
+    def keys(self, wildcards: Any) -> list[str]:
+        """Return the keys of the recordings of a drive and a measurement."""
+        return [name.rpartition("/")[2] for name in self.runs(wildcards)]
+
+    @cached_property
+    def _runs(self) -> Mapping[str, list[str]]:
+        return grouped(self.recordings, lambda recording: recording.rpartition("/")[0])
+
+    @cached_property
+    def _compared(self) -> Mapping[str, list[str]]:
+        """Recordings by what has comparison figures: measurements of several drives, and protocols of several sizes."""
+        of = grouped((planned.plan for planned in self.plans), lambda plan: plan.measurement)
+        names = {name: [name] for name, plans in of.items() if len({plan.drive for plan in plans}) > 1}
+        by_size = measurements_by_size(planned.plan for planned in self.plans)
+        names |= {name: list(measurements) for name, measurements in by_size.items()}
+        return {name: [plan.recording for one in many for plan in of[one]] for name, many in names.items()}
+
+    @property
+    def comparisons(self) -> list[str]:
+        """Measurements, and protocols with several block sizes, that have figures over drives or sizes."""
+        return list(self._compared)
+
+    def compared_series(self, name: str) -> list[str]:
+        """Return the DRIVE/MEASUREMENT of a comparison."""
+        return list(dict.fromkeys(recording.rpartition("/")[0] for recording in self._compared[name]))
+
+    def _missing(self) -> Iterator[dict[str, str]]:
+        """Yield each recording of the study that is not there, and why."""
+        there = set(self.recordings)
+        last = {status.recording: status for status in read_status(self.campaign.study.results)}
+        for plan in (planned.plan for planned in self.campaign.plans if planned.plan.recording not in there):
+            status = last.get(plan.recording) or read_aside(self.campaign.study.results, plan.recording)
+            words = "it was not begun" if status is None else status.reason or f"{status.stage} ended without a message"
+            yield {"recording": plan.recording, "drive": plan.drive, "measurement": plan.measurement, "words": words}
+
+    def comparison_facts(self) -> dict[str, Any]:
+        """Return the facts of the study for `drivelab.figures.drawing.draw_comparison`."""
+        return {"basis": self.campaign.study.basis, "recordings": self._compared}
+
+    def traces(self) -> dict[str, str]:
+        """Return the path of each trace of the study by name."""
+        paths = {name: self.campaign.traces.path(name) for name in self.campaign.study.traces}
+        return {name: str(path) for name, path in paths.items() if path.exists() or not self._existing}
 
     def measurements(self) -> list[str]:
         """Return the names of the study's measurements, including those that another host still has to make."""
@@ -74,55 +116,9 @@ class Layout(FigureLayout):
         """Return the plan for the wildcards of a recording."""
         return self.campaign.by_recording["/".join(getattr(wildcards, w) for w in ("drive", "measurement", "key"))]
 
-    def targets(self) -> list[str]:
-        """Return the files that a run has to make: the reports, and each other file of a finished study that is lost.
-
-        The reports need all other files but PNG figures. Snakemake does not miss such a file while its report exists.
-        """
-        reports = [self.path("report/index.html"), self.path("report/pts-pages.pdf")]
-        figures = zip(self.all_figures("png"), self.all_figures("svg"), strict=False)
-        files = [png for png, svg in figures if Path(svg).exists()]
-        if Path(reports[0]).exists():
-            files += [*self.of_every_recording("recordings/RECORDING/recording.json"), *self.tables()]
-            files += self.all_figures()
-        return [*reports, *(path for path in files if not Path(path).exists())]
-
-    @property
-    def locks(self) -> Path:
-        """Folder of Snakemake's locks of this study."""
-        return place(self.campaign.study.results)
-
-    def tables(self) -> list[str]:
-        """Return all tables of the study, its recordings and its traces."""
-        study = (
-            "exclusions",
-            "summary",
-            "conditions",
-            "differences",
-            "deltas",
-            "model_deltas",
-            "variation",
-            "drives",
-            "hosts",
-            "traces",
-        )
-        recording = (
-            "cells",
-            "latency_bins",
-            "series",
-            *REPLAY_TABLES,
-            *APPLICATION_TABLES,
-            *LOAD_TABLES,
-            "telemetry",
-            "steady_state",
-            "findings",
-            "saturation",
-        )
-        return [
-            *(self.path(f"tables/{name}.parquet") for name in study),
-            *(path for name in recording for path in self.of_every_recording(f"tables/RECORDING/{name}.parquet")),
-            *(path.format(trace=trace) for trace in self.traces() for path in self.trace_tables().values()),
-        ]
+    def is_reported(self) -> bool:
+        """Return whether both reports exist."""
+        return all((Path(self.results) / "report" / name).exists() for name in ("index.html", "pts-pages.pdf"))
 
     def compared_pairs(self) -> list[tuple[str, str]]:
         """Return pairs of the basis and each subject that is compared with it."""
@@ -150,12 +146,13 @@ class Layout(FigureLayout):
 
     def altered(self) -> dict[str, list[str]]:
         """Return descriptions of each recording's protocol changes; empty for an unchanged protocol."""
-        return {planned.plan.recording: list(planned.altered) for planned in self.campaign.plans}
+        return {planned.plan.recording: list(planned.altered) for planned in self.plans}
 
     def analysis_facts(self) -> dict[str, Any]:
         """Return the facts of the study for `drivelab.analysis.study_tables`."""
         study = self.campaign.study
         return {
+            "recordings": self.recordings,
             "others": self.other_folders(),
             "drives": list(study.subjects),
             "measurements": self.measurements(),
@@ -163,7 +160,8 @@ class Layout(FigureLayout):
             "scores": self.scores(),
             "score_sets": study.scores,
             "basis": study.basis,
-            "basis_is_there": self.campaign.basis_is_there,
+            "basis_is_there": any(planned.plan.drive == study.basis for planned in self.plans),
+            "missing": list(self._missing()),
             "models": self.models(),
             "altered": self.altered(),
             "pairs": self.compared_pairs(),
@@ -173,12 +171,15 @@ class Layout(FigureLayout):
 
     def report_facts(self) -> dict[str, Any]:
         """Return the facts of the study that the report needs besides tables and recordings."""
-        study, plans = self.campaign.study, self.campaign.plans
+        study, plans = self.campaign.study, self.plans
         protocols = {planned.protocol.name: planned.protocol for planned in plans}
         return {
             "name": study.name,
+            "recordings": self.recordings,
             "title": study.title,
             "basis": study.basis,
+            "comparisons": self.comparisons,
+            "traces": list(self.traces()),
             "scores": {name: list(members) for name, members in study.scores.items()},
             "scenario": study.scenario,
             "rse_threshold_pct": study.rse_threshold_pct,
@@ -194,33 +195,34 @@ class Layout(FigureLayout):
             },
         }
 
+    def reduced(self, wildcards: Any) -> list[str]:
+        """Return the keys of the recordings of a drive and a measurement whose protocol was changed."""
+        by_recording = self.campaign.by_recording
+        return [name.rpartition("/")[2] for name in self.runs(wildcards) if by_recording[name].altered]
+
     def taint_limits(self) -> dict[str, float]:
         """Return the limits above which a cell is tainted, for `drivelab.criteria.taint.Limits`."""
         return {key: value for key, value in self.campaign.study.taint.items() if key != "remeasure"}
-
-    def replay_tables(self) -> dict[str, str]:
-        """Return the files of a recording's replay tables, by table."""
-        return {name: self.path(f"tables/RECORDING/{name}.parquet") for name in REPLAY_TABLES}
-
-    def trace_tables(self) -> dict[str, str]:
-        """Return the output files of a rule that computes trace statistics, by table."""
-        return {name: self.path(f"tables/traces/{{trace}}/{name}.parquet") for name in TRACE_TABLES}
 
     def trace_names(self) -> str:
         """Return a regular expression for the traces of the study; without traces it matches nothing."""
         return "|".join(map(re.escape, self.campaign.study.traces)) or "(?!)"
 
     def traces_of(self, wildcards: object) -> list[str]:
-        """Return the paths of the traces that a recording replays or takes streams from."""
-        return [str(path) for path in self.planned(wildcards).plan.context["trace_paths"]]
+        """Return the paths of the traces that a recording uses and that the study captures itself.
+
+        The path of any other trace may change without a new measurement: the plan has its digest.
+        """
+        return captured_traces([self.planned(wildcards).plan])
 
     def traced_measurements(self) -> str:
         """Return a regular expression for the measurements that use traces; if none does, it matches nothing."""
-        return any_of(planned for planned in self.campaign.plans if "traces" in planned.plan.subject)
+        named = {planned.plan.measurement for planned in self.plans if "traces" in planned.plan.subject}
+        return "|".join(map(re.escape, sorted(named))) or "(?!)"
 
     def simultaneous(self) -> list[Simultaneous]:
         """Return the jobs of this host that measure several drives at the same time."""
-        return simultaneous_jobs(self.campaign.here, self.path)
+        return simultaneous_jobs(self.campaign.here, lambda path: f"{self.results}/{path}")
 
     def keys_of_single(self) -> str:
         """Return a regular expression for the keys of recordings that are measured alone."""
@@ -229,9 +231,7 @@ class Layout(FigureLayout):
 
     def scores(self) -> dict[str, dict[str, Any]]:
         """Return the `analysis` key of each measurement's protocol; empty if the protocol has none."""
-        return {
-            planned.plan.measurement: dict(planned.protocol.body.get("analysis", {})) for planned in self.campaign.plans
-        }
+        return {planned.plan.measurement: dict(planned.protocol.body.get("analysis", {})) for planned in self.plans}
 
     def check_owner(self) -> None:
         """Raise UserError if the results folder is another study's, holds imported results, or is not a folder.
@@ -268,33 +268,25 @@ class Layout(FigureLayout):
             if not path.name.startswith(".") and (path.name in IN_RESULTS or not path.is_dir())
         )
 
-    def drop_stale_plans(self) -> None:
-        """Remove plan files of a failed run whose facts are out of date, such as a drive's host.
+    def set_torn_aside(self) -> bool:
+        """Set aside finished recordings that lost files in a loss of power, so that they are measured again.
 
-        Snakemake does not rewrite them, because their digest covers only what is measured. Do not call this while a
-        Snakemake uses the files: it must run what it has planned.
+        Say so, and return whether there were any. Recordings of an archive stay: they were not measured here. Do not
+        call this while a Snakemake measures.
         """
-        for recording, path in self._plan_files():
-            planned = self.campaign.by_recording.get(recording)
-            if planned is not None and path.read_text() != planned.plan.to_json() + "\n":
-                path.unlink()
-
-    def set_torn_aside(self) -> None:
-        """Set aside finished recordings that lost files in a loss of power, so that they are measured again; say so.
-
-        Recordings of an archive stay: they were not measured here. Do not call this while a Snakemake measures.
-        """
+        torn = False
         if restored_folder(Path(self.results)) is not None:
-            return
+            return torn
         for plan in self.campaign.here:
             recording = Recording(plan)
             if (loss := checksums.torn(recording.final)) is not None:
-                aside = recording.set_final_aside()
+                aside, torn = recording.set_final_aside(), True
                 print(
                     f"drivelab: {plan.recording}: is not whole: {loss}, as after a loss of power. It is measured "
                     f"again; the rest is in {aside}.",
                     file=sys.stderr,
                 )
+        return torn
 
     def _plan_files(self) -> Iterator[tuple[str, Path]]:
         """Yield each recording that has a plan file, and the file."""
@@ -303,14 +295,25 @@ class Layout(FigureLayout):
             yield str(path.relative_to(plans).with_suffix("")), path
 
     def claim(self) -> None:
-        """Mark the results folder as this study's, and remove obsolete plan files of a failed run.
+        """Hold the results folder, mark it as this study's, and bring its plan files up to date.
 
         Call this at the start of a run only: while you inspect a study, another run may use an earlier version of it.
+        The digest in a plan's path covers what is measured; other facts in it, such as the drive's host, may change
+        between two runs. Raises UserError if another process runs the study, if this user may not write to its files,
+        or if recordings were set aside.
         """
-        wanted = {wanted.plan.recording for wanted in self.campaign.wanted}
+        results = self.campaign.study.results
+        require_writable(results)
+        self._lock = hold(results, self.campaign.study.name)
+        if self._lock is not None and self.set_torn_aside():
+            self._lock.ended_in_order()
+            raise UserError("recordings are not whole (see above); start again to measure them again")
+        known = {wanted.plan.recording: wanted.plan for wanted in self.campaign.wanted}
         for recording, path in self._plan_files():
-            if recording not in wanted:
+            if recording not in known:
                 path.unlink(missing_ok=True)
+            elif path.read_bytes() != (text := known[recording].to_json() + "\n").encode():
+                write_atomic(path, text)
         path = Path(self.results) / OWNER
         write_atomic(path, self.campaign.study.name + "\n")
         study = self.campaign.study
@@ -331,6 +334,8 @@ class Layout(FigureLayout):
 
         With `keep`, their state is kept for the next run. A drive that cannot be stopped is left running.
         """
-        if names := self.virtual_drives():
+        if not self._existing and (names := self.virtual_drives()):
             options = ["--keep", str(self.kept_drives())] if keep else []
             programs.run(["drivelab", "virtual", "stop", *names, *options])
+        if self._lock is not None:
+            self._lock.ended_in_order()

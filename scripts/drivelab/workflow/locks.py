@@ -1,67 +1,64 @@
-"""Snakemake's locks of a study; a killed Snakemake leaves its locks behind."""
+"""Who runs a study, and whether this user may."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pwd
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from urllib.parse import quote
+from typing import TextIO
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import real_path
-from drivelab.plan.study import DEFAULT_STUDY
-
-_LOCKS = Path(".snakemake/locks")
+from drivelab.plan.hosts import this_host
+from drivelab.recording.folders import RUN_LOCK
 
 
-def place(results: Path) -> Path:
-    """Return the folder for the locks of the study with this results folder.
+class RunLock:
+    """The lock of a study's results folder, held until the process ends: one process runs a study at a time."""
 
-    By default Snakemake has one lock folder per working folder, and removes it at the end of each run. With two
-    concurrent studies, one would fail or lose its locks.
+    def __init__(self, file: TextIO, last: str) -> None:
+        self._file, self._last = file, last
+        self.interrupted = bool(last)
+        """Whether the last run did not end in order."""
+
+    def ended_in_order(self, *, began: bool = True) -> None:
+        """Release the lock; a run that never began leaves the trace of an interrupted one."""
+        self._file.truncate(0)
+        self._file.write("" if began else self._last)
+        self._file.close()
+
+
+def hold(results: Path, study: str) -> RunLock | None:
+    """Lock a results folder, and write into the lock's file who runs the study.
+
+    Return None if the process that started this one holds the lock, as `drivelab run` does for its Snakemake. Raises
+    UserError if another process holds it.
     """
-    return _LOCKS / quote(str(results), safe="")
+    results.mkdir(parents=True, exist_ok=True)
+    file = (results / RUN_LOCK).open("a+", encoding="utf-8")
+    file.seek(0)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = file.read()
+        file.close()
+        if holder == _holder(os.getppid(), holder.rpartition(", since ")[2]):
+            return None
+        who = f" by {holder}" if holder else ""
+        raise UserError(
+            f"study '{study}' is being run or archived{who}, which holds {results / RUN_LOCK}; wait for it or stop it"
+        ) from None
+    last = file.read()
+    file.truncate(0)
+    file.write(_holder(os.getpid(), f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"))
+    file.flush()
+    return RunLock(file, last)
 
 
-def clear(study: Path, results: Path) -> bool:
-    """Remove the locks of a study; return whether there were any.
-
-    Raises UserError when a Snakemake process is running the study.
-    """
-    if (pid := at_work(study)) is not None:
-        raise UserError(f"Snakemake (process {pid}) is running {study}; wait for it to end, or stop it")
-    locks = list(place(results).glob("*.lock"))
-    for path in locks:
-        path.unlink(missing_ok=True)
-    return bool(locks)
-
-
-def held(results: Path) -> bool:
-    """Return whether a Snakemake on any host is using the results of a study, or was killed while using them."""
-    return any(place(results).glob("*.lock"))
-
-
-def at_work(study: Path) -> int | None:
-    """Return the process ID of a Snakemake that runs this study in this folder, or None."""
-    here = Path.cwd()
-    for pid, arguments in _snakemakes(here):
-        named = [argument.partition("=")[2] for argument in arguments if argument.startswith("study=")]
-        if real_path(here / (named[-1] if named else DEFAULT_STUDY)) == real_path(here / study):
-            return pid
-    return None
-
-
-def _snakemakes(folder: Path) -> Iterator[tuple[int, list[str]]]:
-    """Yield process ID and command line of each Snakemake that holds locks."""
-    for directory in Path("/proc").glob("[0-9]*"):
-        try:
-            arguments = [os.fsdecode(argument) for argument in (directory / "cmdline").read_bytes().split(b"\0")]
-            named = any(Path(argument).name == "snakemake" for argument in arguments)
-            if named and "--nolock" not in arguments and (directory / "cwd").resolve() == folder:
-                yield int(directory.name), arguments
-        except OSError:
-            continue
+def _holder(pid: int, since: str) -> str:
+    return f"process {pid} on {this_host()}, since {since}"
 
 
 _FINISHED = "recording.json"

@@ -116,7 +116,9 @@ class Scheduling:
         return {_name("host", host): 1 for host in self._hosts} if self.cluster is None else {}
 
     def _at_host(self, plan_of: Callable[[Any], Plan]) -> dict[str, Use]:
-        """Return a place on the host of a job's plan."""
+        """Return a place on the host of a job's plan; Snakemake evaluates a number much faster than a function."""
+        if len(self._hosts) == 1:
+            return {_name("host", host): 1 for host in self._hosts}
         return {
             _name("host", host): lambda wildcards, host=host: int(self._place(plan_of(wildcards)) == host)
             for host in self._hosts

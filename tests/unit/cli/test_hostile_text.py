@@ -18,7 +18,8 @@ from made_traces import Row, write
 from watched import MadeDrive, facts
 
 from drivelab.cli.main import main
-from drivelab.core.errors import UserError, reported
+from drivelab.core.errors import UserError
+from drivelab.core.jobs import reported
 from drivelab.core.terminal import VisibleStream, console, visible
 from drivelab.drives import identity
 from drivelab.watch.study_view import StudyFacts

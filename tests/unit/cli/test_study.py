@@ -13,7 +13,6 @@ from drivelab.core.errors import UserError
 from drivelab.plan.file_system import FileSystem
 from drivelab.plan.study import load_study
 from drivelab.virtual import manage
-from drivelab.workflow import locks
 from drivelab.workflow.check import check, clashes
 
 STUDY = """\
@@ -170,16 +169,3 @@ def test_conflicts_between_studies(project: Path, monkeypatch: pytest.MonkeyPatc
         clashes(campaigns(first, write("two", "op28", more="results: results/one\n")))
     with pytest.raises(UserError, match="named twice"):
         clashes(campaigns(first, first))
-
-
-def test_only_the_locks_of_the_study_are_cleared(project: Path) -> None:
-    ours, theirs, below = (locks.place(Path("results") / name) for name in ("one", "one-more", "one/other-study"))
-    for folder in (ours, theirs, below):
-        folder.mkdir(parents=True)
-        (folder / "0.output.lock").write_text("results/one/tables/a\n")
-    assert locks.held(Path("results/one"))
-    assert locks.clear(Path("config/one.yaml"), Path("results/one"))
-    assert not locks.clear(Path("config/one.yaml"), Path("results/one"))
-    assert not locks.held(Path("results/one"))
-    assert locks.held(Path("results/one-more"))
-    assert locks.held(Path("results/one/other-study"))

@@ -20,7 +20,7 @@ ALLOWED = {
     "drivelab/core/programs.py": "the normal way: programs end with the process that started them",
     "drivelab/drives/erasing.py": "an erase runs to its end; the next command that uses the drive waits for it",
     "drivelab/trace/capturing/guardian.py": "the guardian outlives a killed capture, cleans up and ends",
-    "drivelab/explore/query.py": "a fork, which ends with its parent by drivelab.core.forks.end_with",
+    "drivelab/explore/query.py": "a fork, which ends with its parent by drivelab.core.termination.end_with",
     "drivelab/virtual/daemon.py": "a virtual drive keeps running; 'virtual stop' or the next start ends it",
     "applications/postgresql.py": "below a traced command: the guardian kills them",
     "applications/make_repository.py": "below a set-up command, which waits for them",

@@ -13,7 +13,7 @@ import sys
 import pandas as pd
 from pathlib import Path
 from drivelab.figures.base.sheets import draw
-from drivelab.workflow.figure_kinds import FIGURES_OF
+from drivelab.figures.of_recording import FIGURES_OF
 assert "rate_histogram" in FIGURES_OF["soak"]
 draw({"rate_histogram": Path(sys.argv[2])}, {"cells": pd.read_pickle(sys.argv[1])}, "op7, test")
 """

@@ -12,8 +12,8 @@ import pytest
 
 from drivelab.figures import FIGURES
 from drivelab.figures.base.sheets import ROWS
+from drivelab.figures.of_recording import FIGURES_OF
 from drivelab.figures.registry import ALL, TRACE_FIGURES, discovered
-from drivelab.workflow.figure_kinds import FIGURES_OF, OF_A_RECORDING, TABLES_OF
 
 LIBRARY = Path(__file__).resolve().parents[3] / "scripts"
 
@@ -50,15 +50,9 @@ def test_a_name_is_declared_once(tmp_path: Path) -> None:
         discovered(tmp_path)
 
 
-@pytest.mark.parametrize("kind", OF_A_RECORDING)
-def test_a_kind_has_the_tables_of_its_figures(kind: str) -> None:
-    needed = {table for name in FIGURES_OF[kind] for table in FIGURES[name].required}
-    assert needed <= set(TABLES_OF[kind])
-
-
 def test_naming_figures_loads_nothing_that_draws() -> None:
     code = (
-        "import sys; from drivelab.workflow.figure_kinds import FIGURES_OF; FIGURES_OF['steady']; "
+        "import sys; from drivelab.figures.of_recording import FIGURES_OF; FIGURES_OF['steady']; "
         "print([name for name in ('matplotlib', 'pandas', 'numpy') if name in sys.modules])"
     )
     command = [sys.executable, "-c", code]

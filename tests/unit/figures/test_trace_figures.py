@@ -18,12 +18,10 @@ from matplotlib.text import Text
 
 from drivelab.figures.base import style
 from drivelab.figures.base.trace_sheet import draw, render
+from drivelab.figures.of_recording import FIGURES_OF
 from drivelab.figures.registry import TRACE_FIGURES
-from drivelab.tables import schemas
 from drivelab.trace import parquet_schema
 from drivelab.trace.statistics.count import count
-from drivelab.workflow.figure_kinds import FIGURES_OF
-from drivelab.workflow.layout import TRACE_TABLES
 
 ALL_MARKS = {
     "lost": {"overrun": 12_345, "dropped": 3},
@@ -228,6 +226,5 @@ def test_files_are_reproducible(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "once" / f"{name}.svg").stat().st_size < 600_000
 
 
-def test_workflow_and_report_know_each_figure_and_table() -> None:
+def test_the_workflow_knows_each_figure() -> None:
     assert FIGURES_OF["trace"] == tuple(TRACE_FIGURES)
-    assert tuple(schemas.TRACE_TABLES) == TRACE_TABLES

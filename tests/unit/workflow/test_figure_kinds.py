@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drivelab.workflow.figure_kinds import FIGURES_OF, OF_A_RECORDING, figure_kinds
+from drivelab.figures.of_recording import FIGURES_OF, OF_A_RECORDING, figure_kinds
 
 STEADY = {"window": 5, "max_rounds": 25, "track": [{"metric": "iops"}]}
 LATENCY = STEADY | {"track": [{"metric": "mean_latency_us"}]}

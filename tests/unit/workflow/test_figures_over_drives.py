@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from drivelab.figures.of_recording import FIGURES_OF, OVER_DRIVES, figures_of
+from drivelab.figures.over_drives import kinds_over_drives, tables_over_drives
 from drivelab.figures.registry import ALL
 from drivelab.plan.plan import Plan
-from drivelab.workflow.figure_kinds import FIGURES_OF, OVER_DRIVES
-from drivelab.workflow.figures_over_drives import kinds_over_drives, tables_over_drives
 
 WRITES = {"pattern": "random", "read_share": 0, "slice_s": 60.0}
 SOAK = {"soak": {"cell": WRITES, "until": {}}}
@@ -95,10 +95,11 @@ def test_each_figure_has_one_kind_a_title_and_tables() -> None:
     names = [name for kind in OVER_DRIVES for name in FIGURES_OF[kind]]
     assert len(names) == len(set(names))
     assert set(names) <= set(ALL)
-    assert all(tables_over_drives([kind]) for kind in OVER_DRIVES)
 
 
 def test_the_tables_include_those_for_labels() -> None:
-    assert set(tables_over_drives(["comparison", "drives_strip"])) == {"deltas", "summary", "series", "cells",
-                                                                        "exclusions"}  # fmt: skip
-    assert set(tables_over_drives(["comparison"])) == {"deltas", "summary", "exclusions"}
+    both, one = (
+        set(tables_over_drives(figures_of(kinds))) for kinds in (["comparison", "drives_strip"], ["comparison"])
+    )
+    assert both == {"deltas", "summary", "series", "cells", "exclusions"}
+    assert one == {"deltas", "summary", "exclusions"}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from drivelab.figures.over_drives import measurements_by_size
 from drivelab.plan.grammar import load, resolve
 from drivelab.plan.plan import Plan
-from drivelab.workflow.figures_over_drives import measurements_by_size
 
 PROTOCOLS = Path(__file__).resolve().parents[3] / "config/protocols"
 TRACK = {"track": [{"metric": "bandwidth_mib_s"}]}

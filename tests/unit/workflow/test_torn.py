@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from drivelab.campaign.planning import Campaign
+from drivelab.core.errors import UserError
 from drivelab.plan.places import RESTORED_MARKER
 from drivelab.plan.plan import Plan
 from drivelab.recording.folders import is_recorded
@@ -37,11 +38,12 @@ def plans(project: Path) -> list[Plan]:
 
 
 def test_it_is_set_aside_and_named(plans: list[Plan], capsys: pytest.CaptureFixture[str]) -> None:
-    load({"study": "study.yaml"}, starts=False)  # a job, or a look at the study
+    layout, _, _ = load({"study": "study.yaml"})  # a job, or a look at the study
     assert list(map(is_recorded, plans)) == [True, True]
-    layout, _ = load({"study": "study.yaml"}, starts=True)
+    with pytest.raises(UserError, match="start again to measure them again"):
+        layout.claim()
     assert list(map(is_recorded, plans)) == [False, True]
-    assert layout.campaign.to_do == plans[:1]
+    assert load({"study": "study.yaml"})[0].campaign.to_do == plans[:1]
     name = plans[0].recording
     assert capsys.readouterr().err == (
         f"drivelab: {name}: is not whole: SHA256SUMS is empty, as after a loss of power. It is measured again; the "
@@ -51,5 +53,5 @@ def test_it_is_set_aside_and_named(plans: list[Plan], capsys: pytest.CaptureFixt
 
 def test_that_of_an_archive_stays(plans: list[Plan], project: Path) -> None:
     (project / RESTORED_MARKER).touch()
-    load({"study": "study.yaml"}, starts=True)
+    load({"study": "study.yaml"})[0].claim()
     assert list(map(is_recorded, plans)) == [True, True]

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -24,7 +24,6 @@ from drivelab.cli.measure.progress_view import ProgressView
 from drivelab.cli.measure.run import CONTINUE
 from drivelab.core import programs
 from drivelab.core.errors import UserError
-from drivelab.core.lock import locked_file
 from drivelab.core.terminal import live_display, say
 from drivelab.core.units import format_duration
 from drivelab.drives.approved import ApprovedDevice
@@ -32,18 +31,17 @@ from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
 from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.places import ROOT, VARIABLE, restored_folder
-from drivelab.recording.folders import RUN_LOCK
+from drivelab.recording.folders import is_recorded
 from drivelab.run import consent
 from drivelab.run.consent import snakemake_arguments
 from drivelab.trace.capturing.mounts import recover_mounts
 from drivelab.virtual import manage
 from drivelab.virtual.users import in_use
-from drivelab.workflow import locks
 from drivelab.workflow.check import check_engines
-from drivelab.workflow.cluster import Cluster
+from drivelab.workflow.cluster import SETTINGS, Cluster
 from drivelab.workflow.failures import explain
 from drivelab.workflow.layout import Layout
-from drivelab.workflow.locks import require_writable
+from drivelab.workflow.locks import hold, require_writable
 
 _POLL_S = 0.5
 _RELEASE_S = 30.0
@@ -56,34 +54,37 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
     With the `profile` of a cluster, jobs run on the hosts that hold the drives. Raises UserError before any change if
     the configuration is invalid or consent is missing. `when_busy` is one of `drivelab.cli.measure.run.WHEN_BUSY`.
     """
-    _refuse_other_records(profile)
     hosts = Cluster.of_profile(profile) if profile else None
     campaign = Campaign.load(path, everywhere=hosts is not None)
-    layout = Layout(campaign)
+    study, layout = campaign.study, Layout(campaign)
     layout.check_owner()
-    require_writable(campaign.study.results)
-    if locks.at_work(path) is None:
-        layout.set_torn_aside()
-    submission = None
-    if profile is not None and hosts is not None:
-        hosts.refuse(campaign)
-        submission = cluster.Submission(profile, campaign)
-    _show_and_agree(campaign, yes, _check(campaign))
-    if profile is None and not settle(campaign, when_busy):
-        print("Stopped. Nothing was measured.")
-        return 1
-    logs = campaign.study.results / "logs"
-    logs.mkdir(parents=True, exist_ok=True)
-    refusal = f"study '{campaign.study.name}' is already being run or archived; wait for it or stop it"
-    with locked_file(campaign.study.results / RUN_LOCK, refusal):
-        if locks.clear(path, campaign.study.results):
+    require_writable(study.results)
+    lock = hold(study.results, study.name) if study.results.is_dir() else None
+    began = False
+    try:
+        if lock is not None:
+            layout.set_torn_aside()
+        submission = None
+        if profile is not None and hosts is not None:
+            hosts.refuse(campaign)
+            submission = cluster.Submission(profile, campaign)
+        _show_and_agree(campaign, yes, _check(campaign))
+        if profile is None and not settle(campaign, when_busy):
+            print("Stopped. Nothing was measured.")
+            return 1
+        (study.results / "logs").mkdir(parents=True, exist_ok=True)
+        lock = lock or hold(study.results, study.name)
+        if lock is not None and lock.interrupted:
             print("The last run was interrupted. Continuing where it stopped.")
-        started_s = time.monotonic()
+        began, started_s = True, time.monotonic()
         with _host_settings(campaign):
             complete = _run(campaign, path, cores, profile, submission)
             while complete and (grown := _grown(campaign, path)) is not None:
                 campaign = grown
                 complete = _run(campaign, path, cores, profile, submission)
+    finally:
+        if lock is not None:
+            lock.ended_in_order(began=began)
     if not complete:
         return 1
     _print_result(campaign, time.monotonic() - started_s)
@@ -94,7 +95,7 @@ def _run(
     campaign: Campaign, path: Path, cores: int, profile: Path | None, submission: cluster.Submission | None
 ) -> bool:
     """Run what is unfinished, and return whether all of it succeeded; say why not."""
-    layout = Layout(campaign, png=False)  # PNG figures are an option of Snakemake
+    layout = Layout(campaign)
     for message in submission.clear_queue() if submission else ():
         say(message)
     say(headline(campaign))
@@ -104,10 +105,29 @@ def _run(
     finally:
         ended = status is not None and status >= 0  # else stages may still be releasing drives
         _release(layout.virtual_drives(), None if status == 0 else layout.kept_drives(), 0 if ended else _RELEASE_S)
-    complete = status == 0 and all(Path(target).exists() for target in layout.targets())
+    complete = status == 0 and layout.is_reported()
     if not complete:
         explain(logs, status)
+        recorded = [is_recorded(planned.plan) for planned in campaign.plans]
+        if status > 0 and any(recorded) and not all(recorded):
+            _report_existing(campaign, path, cores, profile, submission)
     return complete
+
+
+def _report_existing(
+    campaign: Campaign, path: Path, cores: int, profile: Path | None, submission: cluster.Submission | None
+) -> None:
+    """Analyse and report on this host what was measured before a failure, and say where the report is."""
+    from drivelab.report.headline import left_out_words  # imports pandas, which is slow
+
+    log = campaign.study.results / "logs/snakemake_existing.log"
+    hosts = [] if submission is None or profile is None else ["--configfile", str(profile / SETTINGS)]
+    own = None if submission else profile
+    if _snakemake(campaign, path, cores, log, own, None, [*hosts, "--config", "report=existing"]) == 0:
+        say(f"Report of what was measured: {campaign.study.results / 'report/index.html'}")
+        say(left_out_words(campaign.study.results / "tables/exclusions.parquet"))
+    else:
+        say(f"What was measured could not be reported either. Log: {log}")
 
 
 def _check(campaign: Campaign) -> dict[str, ApprovedDevice]:
@@ -145,21 +165,6 @@ def _grown(campaign: Campaign, path: Path) -> Campaign | None:
     return grown
 
 
-def _refuse_other_records(profile: Path | None) -> None:
-    """Raise UserError if a profile or the environment sets another persistence backend than files.
-
-    Snakemake itself parses the options, which takes a second, so this runs only if a profile may have changed them.
-    """
-    default_profile = "".join(file.read_text(errors="replace") for file in (ROOT / "profiles/default").glob("*.yaml"))
-    if profile is None and "SNAKEMAKE_PROFILE" not in os.environ and "persistence" not in default_profile:
-        return
-    options = [] if profile is None else ["--profile", str(profile)]
-    command = programs.python("-m", "drivelab.workflow.snakemake_internals", "--cores", "1", *options)
-    done = programs.run(command, stdout=subprocess.PIPE, env=_environment())
-    if done.returncode == 2:
-        raise UserError(done.stdout.strip())
-
-
 def _show_and_agree(campaign: Campaign, yes: bool, approved: Mapping[str, ApprovedDevice]) -> None:
     """Show which real drives are about to be erased and require consent; raises UserError if over budget."""
     prospects = outlook(campaign)
@@ -188,7 +193,13 @@ def _host_settings(campaign: Campaign) -> Iterator[None]:
 
 
 def _snakemake(
-    campaign: Campaign, path: Path, cores: int, log: Path, profile: Path | None, submission: cluster.Submission | None
+    campaign: Campaign,
+    path: Path,
+    cores: int,
+    log: Path,
+    profile: Path | None,
+    submission: cluster.Submission | None,
+    more: Sequence[str] = ("--config",),
 ) -> int:
     """Run Snakemake and return its exit status. Snakemake ends when this process is killed.
 
@@ -202,8 +213,11 @@ def _snakemake(
         if profile is not None:
             arguments += ["--profile", str(profile)]
     # A background job of a script inherits an ignored SIGINT, but SIGINT ends Snakemake below.
+    # Also in profiles/default, of which a project may have an old copy.
+    # These are also in profiles/default, of which a project may have an old copy.
+    always = ["--rerun-triggers", "mtime", "params", "--ignore-incomplete", "--nolock", "--nocolor"]
     command = ["env", "--default-signal=INT", *programs.python("-m", "snakemake"), *snakemake_arguments(), *arguments,
-               "--config", f"study={path}", "--nocolor"]  # fmt: skip
+               *always, *more, f"study={path}"]  # fmt: skip
     view = ProgressView(campaign)
     with log.open("w") as output:
         process = programs.start(command, stdout=output, stderr=subprocess.STDOUT, env=environment, process_group=0)

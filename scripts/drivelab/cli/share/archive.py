@@ -74,7 +74,7 @@ def _create(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _at_rest(study: Study) -> Iterator[None]:
-    """Keep `drivelab run` from starting meanwhile; raises UserError if a process works on the study.
+    """Keep a run from starting meanwhile; raises UserError if a process works on the study.
 
     Without a lock file of an earlier run no lock is held, because creating one would change the study. Archiving
     detects a run that starts then, or on another host, by the files that it writes.
@@ -82,7 +82,6 @@ def _at_rest(study: Study) -> Iterator[None]:
     from drivelab.core.errors import UserError
     from drivelab.recording.folders import RUN_LOCK
     from drivelab.run.progress import read_status, state_now
-    from drivelab.workflow import locks
 
     lock, remedy = study.results / RUN_LOCK, "wait for it or stop it, then archive the study"
     with ExitStack() as stack:
@@ -98,10 +97,6 @@ def _at_rest(study: Study) -> Iterator[None]:
                     f"study '{study.name}' cannot be archived now: {status.stage} of {status.recording} is running "
                     f"({where}); {remedy}"
                 )
-        if (pid := locks.at_work(study.path)) is not None:
-            raise UserError(
-                f"study '{study.name}' cannot be archived now: Snakemake (process {pid}) is running it; {remedy}"
-            )
         yield
 
 

@@ -1,8 +1,8 @@
-"""Kinds of figures that a plan has, by its steps, without importing the code that draws them."""
+"""The figures of a recording, by the steps of its plan, without importing the code that draws them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from drivelab.figures.registry import ALL
@@ -11,18 +11,6 @@ from drivelab.virtual.effects import TELLING
 
 Fields = Mapping[str, Any]
 """Fields of a step of a plan, such as cells and end of a loop."""
-
-REPLAY_TABLES = (
-    "replays",
-    "replay_operations",
-    "replay_streams",
-    "replay_latency",
-    "replay_issue_errors",
-    "replay_over_time",
-    "replay_mappings",
-    "replay_passes",
-)
-"""Tables of the replays of each recording, possibly empty; named here, as a plan must not import their schemas."""
 
 _CONDITIONS = (
     "steady", "one_mix", "by_mix", "history", "grid", "surface", "repeats", "maximum", "maximum_surface", "demand",
@@ -37,11 +25,6 @@ FIGURES_OF = {
     condition: tuple(name for name, kind in ALL.items() if condition in kind.when) for condition in _CONDITIONS
 }
 """Figures of each condition, in the order of `FigureKind.place`."""
-TABLES_OF = {
-    condition: tuple(dict.fromkeys(table for name in names for table in (*ALL[name].required, ALL[name].values)))
-    for condition, names in FIGURES_OF.items()
-}
-"""Tables of the figures of a condition; `drives` belongs to the study, the others to the recording."""
 OVER_DRIVES = tuple(kind for kind in FIGURES_OF if kind in ("comparison", "head_to_head") or kind.startswith("drives_"))
 """Kinds with figures of one measurement on several drives."""
 OVER_SIZES = ("sizes",)
@@ -55,6 +38,17 @@ _BESIDES = {"block_sizes", "block_size_max_bytes", "beside", "zones", "zipf"}
 _FEWEST_ON_AXIS = 3
 _FEWEST_OF_HISTORY = 10
 """Fewest rounds of a loop without a window that are drawn one by one."""
+
+
+def figures_of_recording(subject: Mapping[str, Any]) -> list[str]:
+    """Return the figures of one recording, in the order of its page; `subject` is the subject of its plan."""
+    kinds = figure_kinds(subject)
+    return figures_of(kind for kind in OF_A_RECORDING if kind in kinds)
+
+
+def figures_of(kinds: Iterable[str]) -> list[str]:
+    """Return the figures of some keys of FIGURES_OF, each once."""
+    return list(dict.fromkeys(name for kind in kinds for name in FIGURES_OF[kind]))
 
 
 def figure_kinds(subject: Mapping[str, Any]) -> set[str]:

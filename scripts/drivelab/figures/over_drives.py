@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from drivelab.figures.of_recording import OVER_DRIVES, OVER_SIZES, figure_kinds, figures_of
 from drivelab.figures.registry import FIGURES
 from drivelab.plan.plan import Plan, canonical
-from drivelab.workflow.figure_kinds import FIGURES_OF, OVER_DRIVES, figure_kinds
 
 OF_THE_STUDY = ("deltas", "summary", "variation", "drives", "exclusions")
 """Tables of the whole study; each recording has its own of the others."""
@@ -28,6 +28,13 @@ _OVER_DRIVES_OF = {
     "load": "drives_load",
 }
 """Kind of figure over drives, by the kind that each drive's recording must have."""
+
+
+def figures_over_drives(plans: Sequence[Plan], measurement: str, basis: str) -> list[str]:
+    """Return the figures that compare the recordings of a measurement, or those of all its block sizes."""
+    if any(plan.measurement != measurement for plan in plans):
+        return figures_of(OVER_SIZES)
+    return figures_of(kinds_over_drives(plans, basis))
 
 
 def kinds_over_drives(plans: Sequence[Plan], basis: str) -> tuple[str, ...]:
@@ -55,10 +62,10 @@ def kinds_over_drives(plans: Sequence[Plan], basis: str) -> tuple[str, ...]:
     return tuple(kind for kind in OVER_DRIVES if kind in kinds)
 
 
-def tables_over_drives(kinds: Iterable[str]) -> list[str]:
-    """Return the tables that figures of these kinds need, and the table of exclusions."""
-    figures = [FIGURES[name] for kind in kinds for name in FIGURES_OF[kind]]
-    return [*dict.fromkeys(table for figure in figures for table in (*figure.required, figure.values)), "exclusions"]
+def tables_over_drives(figures: Iterable[str]) -> list[str]:
+    """Return the tables that these figures need, and the table of exclusions."""
+    kinds = [FIGURES[name] for name in figures]
+    return [*dict.fromkeys(table for kind in kinds for table in (*kind.required, kind.values)), "exclusions"]
 
 
 def _capacity(plan: Plan) -> str:
