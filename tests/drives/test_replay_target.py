@@ -227,7 +227,7 @@ def apart(path: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_user_of_a_file_is_found_from_another_pid_namespace(file: Path) -> None:
-    """The kernel counts who has a file open for writing, so nobody needs to see all processes."""
+    """The kernel counts who has a file open for writing, so a check need not see all processes."""
     assert apart(file).stdout == "file\n"
     with writer(file):
         assert "something has it open for writing. Release it first" in apart(file).stderr

@@ -55,7 +55,7 @@ def require(study: Study, drives: Sequence[Drive], yes: bool) -> None:
     `yes`, or the study's `consent`, holds for later runs of this results folder on this host, until another drive
     joins or a drive changes. The `consent` of a study that was restored from an archive does not count, because its
     publisher wrote it; nor does a study's for a drive that has changed, because it names only the serial number.
-    `yes` lets other hosts bind their drives anew. Raises UserError when consent is missing, before drivelab writes to
+    `yes` lets other hosts bind their drives again. Raises UserError when consent is missing, before drivelab writes to
     any drive.
     """
     path = study.results / CONSENT

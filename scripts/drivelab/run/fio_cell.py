@@ -26,7 +26,7 @@ from drivelab.telemetry.time_window import CPU_COUNTERS, cpu_shares, summarise
 REMEASURE = 0 if os.environ.get("DRIVELAB_REMEASURE") == "0" else 2
 """Repetitions of what load of others disturbed, unless the study says another number (ours)."""
 LOOK_S = 1.0
-"""How long the host is looked at before a repetition: the kernel counts CPU time in ticks of 10 ms."""
+"""Time to observe the load of the host before a repetition: the kernel counts CPU time in ticks of 10 ms."""
 LOOKS_S, LOOKS_SHARE = 5.0, 0.1
 """A measurement looks at most so long, and a tenth of what it measured (ours). It looks once before a repetition, and
 does not wait until others end: a drive that idles recovers, so it would be another drive."""

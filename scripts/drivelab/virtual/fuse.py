@@ -253,7 +253,7 @@ def attach_loop(file: Path, sector_bytes: int = PAGE_BYTES) -> str:
 
 
 def is_virtual(name: str, sys_root: Path = Path("/sys")) -> bool:
-    """Return whether the block device `name` is a virtual drive, whatever path led to it and whoever started it."""
+    """Return whether the block device `name` is a virtual drive, by any path and of any user."""
     try:
         file = (sys_root / "class/block" / name / "loop/backing_file").read_text().rstrip("\n")
     except OSError:  # no loop device

@@ -81,7 +81,7 @@ def test_tar_and_gzip_read_it(tmp_path: Path) -> None:
 
 
 def test_an_archive_of_another_tar_is_the_same(tmp_path: Path) -> None:
-    """Of a version before: a gzip member for each file, and an empty last one with a comment."""
+    """An archive of an earlier version: a gzip member for each file, and an empty last one with a comment."""
     raw = gzip.decompress(WHOLE)
     pieces = [gzip.compress(raw[at : at + 1536]) for at in range(0, len(raw), 1536)]
     seal = b"\x1f\x8b\x08\x10" + bytes(4) + b"\x00\xff" + b"SHA-256: 0" + b"\x00\x03\x00" + bytes(8)

@@ -59,7 +59,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The predictable folder of a user who may not write to /run, in a /tmp of its own."""
     tmp_path.chmod(0o1777)
     monkeypatch.delenv("DRIVELAB_RUN_DIR", raising=False)
-    monkeypatch.setattr(private, "_BASE", "/proc/drivelab")  # where nobody may make a folder
+    monkeypatch.setattr(private, "_BASE", "/proc/drivelab")  # where no user may make a folder
     monkeypatch.setattr(os, "access", lambda *_: False)
     monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
     return tmp_path / f"drivelab-{os.geteuid()}"

@@ -49,9 +49,9 @@ class X:
     text: Callable[[float], str] = "{:g}".format
     limits: tuple[float, float] | None = None
     ticks: tuple[float, ...] = ()
-    """Ticks of a linear axis whose points are too close for ticks of their own."""
+    """Ticks of a linear axis, if its points are too close together for one tick each."""
     apart: float = 0.0
-    """Smallest distance of points that have ticks of their own."""
+    """Smallest distance between points that have one tick each."""
 
 
 QUEUE_DEPTH = X("queue_depth", "Queue depth per thread (number), log scale")
@@ -157,7 +157,7 @@ class Lines:
     """What a point is, if not the value of a cell in the rounds that count."""
     note: str = ""
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
-    """Names and units of columns that are no metrics."""
+    """Names and units of columns other than metrics."""
     marks: Marks | None = None
 
     @style.styled

@@ -1,4 +1,4 @@
-"""A file system that stays busy is detached, and its user is told."""
+"""A file system that stays busy is detached, and the message names it."""
 
 from __future__ import annotations
 
