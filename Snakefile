@@ -12,6 +12,7 @@ from drivelab.core.jobs import SNAKEMAKE
 from drivelab.core.programs import shell_function
 from drivelab.core.termination import end_in_thread
 from drivelab.figures.registry import FIGURES, TRACE_FIGURES
+from drivelab.recording.folders import STUDY_TABLES
 from drivelab.workflow.facts import Facts
 from drivelab.workflow.load import load, user_errors
 
@@ -24,18 +25,6 @@ for name, limit in scheduling.limits().items():
     workflow.register_resource(name, limit)
 shell.prefix(shell_function("drivelab", "TERM"))  # its stages end even if Snakemake is killed
 os.environ[SNAKEMAKE] = str(os.getpid())  # and its scripts
-OF_THE_STUDY = (
-    "exclusions",
-    "summary",
-    "conditions",
-    "differences",
-    "deltas",
-    "model_deltas",
-    "variation",
-    "drives",
-    "hosts",
-    "traces",
-)
 
 
 report: "workflow/report/workflow.rst"
@@ -63,7 +52,7 @@ rule all:
         expand("<results>/figures/{series}", series=layout.series),
         expand("<results>/{kind}/traces/{trace}", kind=["tables", "figures"], trace=layout.traces()),
         expand("<results>/figures/comparison/{name}", name=layout.comparisons),
-        expand("<results>/tables/{table}.parquet", table=OF_THE_STUDY),
+        expand("<results>/tables/{table}.parquet", table=STUDY_TABLES),
 
 
 include: "workflow/rules/plan.smk"

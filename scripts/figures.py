@@ -5,10 +5,11 @@ from pathlib import Path
 from drivelab.core.files import whole_folder
 from drivelab.core.jobs import reported
 from drivelab.figures.drawing import draw_recording
-from drivelab.recording.folders import recording_of
 from drivelab.workflow import facts
 
 with reported(snakemake.log[0]), whole_folder(Path(snakemake.output[0])) as folder:
-    png, tables = facts.read(snakemake.input.facts)["png"], Path(snakemake.input.tables).parent
+    png = facts.read(snakemake.input.facts)["png"]
+    results, place = Path(snakemake.output[0]).parents[2], snakemake.wildcards
     for run in snakemake.params.runs:
-        draw_recording(recording_of(tables / run), folder / run, png=png)
+        recording = results / "recordings" / place.drive / place.measurement / run
+        draw_recording(recording, folder / run, png=png)

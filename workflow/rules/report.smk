@@ -2,7 +2,7 @@ rule report:
     """Write the report, a page for the browser."""
     input:
         tables=expand("<results>/tables/{series}/made.json", series=layout.series),
-        of_study=expand("<results>/tables/{table}.parquet", table=OF_THE_STUDY),
+        of_study=expand("<results>/tables/{table}.parquet", table=STUDY_TABLES),
         trace_tables=expand("<results>/tables/traces/{trace}", trace=layout.traces()),
         figures=expand("<results>/figures/{series}", series=layout.series),
         comparisons=expand("<results>/figures/comparison/{name}", name=layout.comparisons),

@@ -39,7 +39,7 @@ rule analysis:
         trace_tables=expand("<results>/tables/traces/{trace}", trace=layout.traces()),
         facts=facts.of("analysis", layout.analysis_facts(), "analysis.py", "analysis", "collect", "fio", "trace"),
     output:
-        expand("<results>/tables/{table}.parquet", table=OF_THE_STUDY),
+        expand("<results>/tables/{table}.parquet", table=STUDY_TABLES),
     log:
         "<results>/logs/analysis.log",
     benchmark:

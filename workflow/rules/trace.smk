@@ -30,6 +30,6 @@ rule trace_statistics:
     benchmark:
         "<results>/logs/benchmarks/trace_statistics/{trace}.tsv"
     params:
-        file=lambda wildcards: layout.traces()[wildcards.trace],
+        file=lambda wildcards: layout.traces()[wildcards.trace],  # another file may be older than the tables
     script:
         "../../scripts/trace_statistics.py"

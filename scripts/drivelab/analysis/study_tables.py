@@ -50,7 +50,8 @@ def study_tables(recordings: Sequence[Path], study: Mapping[str, Any]) -> dict[s
 
     known = conditions(recordings, study["altered"], tables["cells"])
     differences = differences_table(counted(known, exclusions), study["pairs"], study["intended"])
-    compared = summary if study["basis_is_there"] else summary.head(0)  # another host still has to measure it
+    basis_is_there = any(recording.parts[-3] == basis for recording in recordings)
+    compared = summary if basis_is_there else summary.head(0)  # another host still has to measure it
     terms = study["comparison"]
     deltas = deltas_table(compared, basis, **terms, differences=differences, started=start_times(recordings))
     models = model_deltas(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from drivelab.core.errors import UserError, suggestion
+from drivelab.figures.over_drives import OF_THE_STUDY
 from drivelab.figures.registry import FIGURES
 from drivelab.tables import io
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COMPARISON = "comparison"
-_OF_THE_STUDY = ("deltas", "summary", "variation", "drives", "exclusions")
-"""Tables that a study has once; of these, those with a measurement are narrowed to it."""
 
 
 def places(results: Path | str) -> list[str]:
@@ -67,7 +66,7 @@ def tables_of(results: Path, place: str) -> Mapping[str, pd.DataFrame]:
     tables = {}
     for table in dict.fromkeys(tables_of_figure(name)):
         whole = results / f"tables/{table}.parquet"
-        if table in _OF_THE_STUDY:
+        if table in OF_THE_STUDY:
             if parts[0] != COMPARISON and table == "exclusions":
                 continue
             frame = io.read([whole] if whole.exists() else [], table)

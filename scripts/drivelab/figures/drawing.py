@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -64,5 +64,5 @@ def _read(recordings: Sequence[Path], table: str) -> pd.DataFrame:
     return io.read([tables_folder(recording) / f"{table}.parquet" for recording in recordings], table)
 
 
-def _stems(names: Sequence[str] | Mapping[str, object], folder: Path) -> dict[str, Path]:
+def _stems(names: Iterable[str], folder: Path) -> dict[str, Path]:
     return {name: folder / name for name in names}

@@ -15,6 +15,12 @@ OWNER = "study.txt"
 RUN_LOCK = ".run.lock"
 """File of a results folder that a run locks; its text says who runs the study."""
 
+STUDY_TABLES = (
+    "exclusions", "summary", "conditions", "differences", "deltas", "model_deltas", "variation", "drives", "hosts",
+    "traces",
+)  # fmt: skip
+"""Tables of a whole study, in `tables/`; each recording and trace has others in a folder below."""
+
 
 def owner(results: Path) -> str | None:
     """Return the name of a results folder's study. Return None before the first run, or if the file is empty."""
@@ -34,12 +40,6 @@ def tables_folder(recording: Path) -> Path:
     """Return the folder with the tables of a recording, from the recording's folder in the same results."""
     *results, _, drive, measurement, key = recording.parts
     return Path(*results, "tables", drive, measurement, key)
-
-
-def recording_of(tables: Path) -> Path:
-    """Return the recording's folder, from the folder with its tables in the same results."""
-    *results, _, drive, measurement, key = tables.parts
-    return Path(*results, "recordings", drive, measurement, key)
 
 
 def is_recorded(plan: Plan) -> bool:

@@ -19,7 +19,7 @@ from drivelab.host.settings import deviations
 from drivelab.plan.cell import beside_of, cells_of
 from drivelab.plan.plan import Plan
 from drivelab.recording.checksums import checksummed
-from drivelab.recording.folders import tables_folder
+from drivelab.recording.folders import STUDY_TABLES, tables_folder
 from drivelab.recording.writer import read_journal
 from drivelab.report.content import build
 from drivelab.report.document import Report
@@ -28,10 +28,6 @@ from drivelab.report.numbers import DASH, duration, metric_name, number, share
 from drivelab.report.sections.proof import fio_jobs
 from drivelab.tables import io
 
-_OF_THE_STUDY = (
-    "exclusions", "conditions", "differences", "summary", "deltas", "model_deltas", "variation", "drives", "hosts",
-    "traces",
-)  # fmt: skip
 _OF_RECORDINGS = (
     "cells", "steady_state", "replays", "replay_passes", "replay_operations", "replay_streams", "replay_mappings",
     "application_runs", "load_rates", "findings", "saturation",
@@ -172,7 +168,7 @@ def gathered(study: Mapping[str, Any], results: Path) -> tuple[Report, dict[str,
     `study` is `Layout.report_facts`; `results` holds the tables and figures of the study.
     """
     recordings = [results / "recordings" / name for name in study["recordings"]]
-    frames = {name: io.read(results / f"tables/{name}.parquet", name) for name in _OF_THE_STUDY}
+    frames = {name: io.read(results / f"tables/{name}.parquet", name) for name in STUDY_TABLES}
     for name in _OF_RECORDINGS:
         frames[name] = io.read([tables_folder(recording) / f"{name}.parquet" for recording in recordings], name)
     plans = [describe(recording, study) for recording in recordings]

@@ -27,7 +27,7 @@ class Facts:
     """The files of facts of one study."""
 
     def __init__(self, results: str, *, in_job: bool = False) -> None:
-        """A job on another host (`in_job`) takes the files as they are: it may see another state of the study."""
+        """A job on another host (`in_job`) takes the files that exist: it may see another state of the study."""
         self._results, self._in_job = results, in_job
         self._texts: dict[str, str] = {}
         self.paths: list[str] = []

@@ -75,11 +75,13 @@ class Layout:
     @cached_property
     def _compared(self) -> Mapping[str, list[str]]:
         """Recordings by what has comparison figures: measurements of several drives, and protocols of several sizes."""
-        of = grouped((planned.plan for planned in self.plans), lambda plan: plan.measurement)
-        names = {name: [name] for name, plans in of.items() if len({plan.drive for plan in plans}) > 1}
-        by_size = measurements_by_size(planned.plan for planned in self.plans)
-        names |= {name: list(measurements) for name, measurements in by_size.items()}
-        return {name: [plan.recording for one in many for plan in of[one]] for name, many in names.items()}
+        plans = [planned.plan for planned in self.plans]
+        of = grouped(plans, lambda plan: plan.measurement)
+        compared = {name: (name,) for name in of if len({plan.drive for plan in of[name]}) > 1}
+        return {
+            name: [plan.recording for measurement in measurements for plan in of[measurement]]
+            for name, measurements in {**compared, **measurements_by_size(plans)}.items()
+        }
 
     @property
     def comparisons(self) -> list[str]:
@@ -160,7 +162,6 @@ class Layout:
             "scores": self.scores(),
             "score_sets": study.scores,
             "basis": study.basis,
-            "basis_is_there": any(planned.plan.drive == study.basis for planned in self.plans),
             "missing": list(self._missing()),
             "models": self.models(),
             "altered": self.altered(),

@@ -61,3 +61,13 @@ def test_a_run_that_never_began_keeps_the_trace_of_the_one_before(tmp_path: Path
         assert lock is not None
         assert lock.interrupted
         lock.ended_in_order(began=False)
+
+
+def test_studies_have_separate_locks(tmp_path: Path) -> None:
+    locks = [hold(tmp_path / name, name) for name in ("one", "one-more", "one/other-study")]
+    assert None not in locks
+
+
+def test_the_command_does_not_import_snakemake() -> None:
+    code = "import sys, drivelab.cli.main, drivelab.cli.measure.runner; sys.exit('snakemake' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -213,7 +213,6 @@ def _snakemake(
         if profile is not None:
             arguments += ["--profile", str(profile)]
     # A background job of a script inherits an ignored SIGINT, but SIGINT ends Snakemake below.
-    # Also in profiles/default, of which a project may have an old copy.
     # These are also in profiles/default, of which a project may have an old copy.
     always = ["--rerun-triggers", "mtime", "params", "--ignore-incomplete", "--nolock", "--nocolor"]
     command = ["env", "--default-signal=INT", *programs.python("-m", "snakemake"), *snakemake_arguments(), *arguments,
