@@ -70,9 +70,9 @@ class Camera:
         self.taken.append(_copy(pid, self._image, self._loop, len(self.taken)))
 
     def chosen(self, count: int) -> list[Path]:
-        """Return `count` images, the last and others at random, in their order; remove the rest."""
-        assert len(self.taken) >= count, f"only {len(self.taken)} images: the work was too short"
-        kept = [*sorted(self._random.sample(self.taken[:-1], count - 1)), self.taken[-1]]
+        """Return at most `count` images, the last and others at random, in their order; remove the rest."""
+        earlier = self.taken[:-1]
+        kept = [*sorted(self._random.sample(earlier, min(count - 1, len(earlier)))), self.taken[-1]]
         for path in set(self.taken) - set(kept):
             path.unlink()
         return kept
