@@ -6,7 +6,7 @@ Plan of a study: snakemake -n --config study=config/demo.yaml. Add png=no to dra
 import os
 
 from snakemake.exceptions import WorkflowError
-from snakemake.utils import min_version, validate
+from snakemake.utils import min_version
 
 from drivelab.core.jobs import SNAKEMAKE
 from drivelab.core.programs import shell_function
@@ -17,9 +17,8 @@ from drivelab.workflow.facts import Facts
 from drivelab.workflow.load import load, user_errors
 
 min_version("9.27")
-validate(config, "workflow/config.schema.yaml")
 with user_errors(WorkflowError):
-    layout, scheduling, png = load(config)  # validates the study by its schema
+    layout, scheduling, png = load(config)
 facts = Facts(layout.results, in_job=not workflow.is_main_process)
 for name, limit in scheduling.limits().items():
     workflow.register_resource(name, limit)

@@ -1,11 +1,12 @@
-"""Compute the tables of a study: its drives, hosts and traces, what counts, the summary, the comparison."""
+"""Compute the tables of a study: its drives, hosts and traces, what counts, the summary, the comparison, datasets."""
 
 from pathlib import Path
 
 from drivelab.analysis.study_tables import study_tables
 from drivelab.collect.inventory import inventory_tables
+from drivelab.core.files import whole_folder
 from drivelab.core.jobs import reported
-from drivelab.tables import io
+from drivelab.tables import datasets, io
 from drivelab.workflow import facts
 
 with reported(snakemake.log[0]):
@@ -15,5 +16,7 @@ with reported(snakemake.log[0]):
     trace_tables = [Path(folder) for folder in snakemake.input.trace_tables]
     traces = dict(zip((folder.name for folder in trace_tables), map(Path, snakemake.input.traces), strict=True))
     tables = {**inventory_tables(recordings, traces, trace_tables), **study_tables(recordings, study)}
-    for path in snakemake.output:
+    for path in snakemake.output.tables:
         io.write(tables[Path(path).stem], path, Path(path).stem)
+    with whole_folder(Path(snakemake.output.dataset)) as folder:
+        datasets.write_datasets(results, folder)

@@ -161,10 +161,7 @@ class Project:
         return {rule: int(count) for rule, count in rows if rule != "all"}
 
     def jobs(self) -> dict[str, list[str]]:
-        """Return the jobs of a run by rule: `op7/pts-iops` for a job of a recording, `` for a job of the study.
-
-        Numbers in the names of similar rules, such as `measure_together_1`, are removed.
-        """
+        """Return the jobs of a run by rule: `op7/pts-iops` for a job of a recording, `` for a job of the study."""
         study = ("--config", f"study={self.study}")
         dry = self.called("snakemake.cli", "--cores", "2", *study, "--nocolor", "--dry-run")
         assert dry.returncode == 0, dry.stdout
@@ -175,7 +172,7 @@ class Project:
             values.pop("digest", None)
             run = values.pop("key", "-run1").rpartition("-run")[2]
             place = "/".join([*values.values(), *([f"run{run}"] if run != "1" else [])])
-            jobs.setdefault(re.sub(r"_\d+$", "", rule), []).append(place)
+            jobs.setdefault(rule, []).append(place)
         return {rule: sorted(places) for rule, places in jobs.items() if rule != "all"}
 
     def called(

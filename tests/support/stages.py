@@ -27,3 +27,5 @@ def measured_together(plans: list[Plan]) -> None:
         precondition(plan, Path(f"{plan.drive}.purged"), Path(f"{plan.drive}.sealed"))
         seals.append(Path(f"{plan.drive}.sealed"))
     measure_together(plan_files, seals)
+    for plan, sealed in zip(plans, seals, strict=True):
+        measure(plan, sealed)

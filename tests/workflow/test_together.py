@@ -24,7 +24,7 @@ measurements:
   - {protocol: head-to-head}
   - {protocol: head-to-head, name: alone, drives: [op28]}
 """
-TOGETHER = {"purge": 2, "precondition": 2, "measure_together_1": 1}
+TOGETHER = {"purge": 2, "precondition": 2, "measure_together": 1, "measure": 2}
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def measuring(jobs: dict[str, int]) -> dict[str, int]:
 
 @pytest.mark.long
 def test_one_job_for_all_drives_and_nothing_twice(project: Project) -> None:
-    assert measuring(project.to_do()) == {"purge": 3, "precondition": 3, "measure": 1, "measure_together_1": 1}
+    assert measuring(project.to_do()) == {"purge": 3, "precondition": 3, "measure": 3, "measure_together": 1}
     project.run()
     assert project.to_do() == {}
     recordings = {path.split("/")[2]: project.folder / path for path in project.recordings() if "head" in path}
@@ -68,6 +68,6 @@ def test_one_job_for_all_drives_and_nothing_twice(project: Project) -> None:
 def test_a_simultaneous_job_takes_one_place(project: Project) -> None:
     dry = project.snakemake("--dry-run")
     assert dry.returncode == 0, dry.stdout + dry.stderr
-    (job,) = re.findall(r"rule measure_together_1:\n((?:    .*\n)+)", dry.stdout + dry.stderr)
+    (job,) = re.findall(r"rule measure_together:\n((?:    .*\n)+)", dry.stdout + dry.stderr)
     assert re.search(r"\bhost_\w+=1\b", job)
     assert "drive_" not in job.partition("resources:")[2], "one measurement at a time, so drives need no limit"

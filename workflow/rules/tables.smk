@@ -32,14 +32,18 @@ rule tables:
 
 
 rule analysis:
-    """Compute the study's tables: drives, hosts, traces, what counts, the summary, and the deltas from the basis."""
+    """Compute the study's tables: drives, hosts, traces, what counts, the summary, and the deltas from the basis.
+
+    Join the tables of all recordings to a dataset for each kind of table.
+    """
     input:
         tables=expand("<results>/tables/{series}/made.json", series=layout.series),
         traces=list(layout.traces().values()),
         trace_tables=expand("<results>/tables/traces/{trace}", trace=layout.traces()),
         facts=facts.of("analysis", layout.analysis_facts(), "analysis.py", "analysis", "collect", "fio", "trace"),
     output:
-        expand("<results>/tables/{table}.parquet", table=STUDY_TABLES),
+        tables=expand("<results>/tables/{table}.parquet", table=STUDY_TABLES),
+        dataset=directory("<results>/dataset"),
     log:
         "<results>/logs/analysis.log",
     benchmark:

@@ -14,6 +14,7 @@ from drivelab.plan.study import Study
 from drivelab.recording.folders import OWNER, RUN_LOCK, refuse_other_owner
 from drivelab.recording.writer import UNFINISHED
 from drivelab.run.consent import CONSENT
+from drivelab.tables import datasets
 from drivelab.trace import trace_catalogue
 
 REQUIREMENTS = "versions/requirements.txt"
@@ -137,9 +138,9 @@ def _stand_ins(study: Study) -> Iterator[Path]:
 
 
 def _results(results: Path, without: Collection[str]) -> Iterator[Path]:
-    """Yield all files below a results folder except those of other studies."""
+    """Yield all files below a results folder except those of other studies, and datasets, which repeat the tables."""
     for path in sorted(results.iterdir()):
-        if path.name not in without:
+        if path.name not in {*without, datasets.FOLDER}:
             yield from _below(path, without)
 
 

@@ -29,7 +29,7 @@ _RESULTS = re.compile(
     r"|study\.txt|looks\.json"
     r")"
 )
-_COMPUTED = ("tables", "figures", "report", "facts")
+_COMPUTED = ("tables", "dataset", "figures", "report", "facts")
 _FOLDERS = (*_COMPUTED, "recordings", "seals", "virtual", "logs", "traces")
 _DATA = re.compile(
     r"[^.]+|.+\.(json|jsonl|log|txt|csv|fio|iolog|parquet|bin|schedule|state|before|user|flash|svg|png|pdf|html|md)"

@@ -14,6 +14,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import chain
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.termination import deferred, end_with
 from drivelab.core.units import format_duration
 from drivelab.tables import io
+from drivelab.tables.datasets import joined
 from drivelab.tables.schemas import SCHEMAS, VERSION
 
 _ALLOWED = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
@@ -65,8 +67,14 @@ def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
     if not root.is_dir():
         raise UserError(f"{folder} has no tables of a study; name a study's results folder with --results")
     files: dict[str, list[str]] = {name: [] for name in SCHEMAS if names is None or name in names}
-    outdated = 0
-    for path in sorted(root.rglob("*.parquet")):
+    of_recordings = joined(folder)
+    outdated = of_recordings.outdated if of_recordings else 0
+    for path in of_recordings.files if of_recordings else ():
+        if (name := path.parents[1].name) in files:
+            with io.opened(path):  # refuses a changed file
+                files[name].append(str(path))
+    others = chain(root.glob("*.parquet"), root.glob("traces/*/*.parquet"))
+    for path in sorted(others if of_recordings else root.rglob("*.parquet")):
         if path.stem in files and not any(part.startswith(".") for part in path.relative_to(root).parts):
             if io.version_of(path) == VERSION:
                 files[path.stem].append(str(path))
@@ -235,7 +243,7 @@ def _plain(value: Any) -> Any:
 
 def _dataset(name: str, paths: list[str]) -> ds.Dataset:
     schema = SCHEMAS[name]
-    return ds.dataset(paths, schema=schema, format="parquet") if paths else ds.dataset(schema.empty_table())
+    return ds.dataset(paths, schema=schema, partitioning="hive") if paths else ds.dataset(schema.empty_table())
 
 
 def _type(field: pa.Field) -> str:

@@ -14,8 +14,8 @@ from drivelab.plan.file_system import FileSystem
 ANY_HOST = "any"
 BY_PROTOCOL = "by-protocol"
 IN_RESULTS = frozenset({
-    "recordings", "tables", "figures", "report", "logs", "facts", "plans", "seals", "status", "traces", "virtual",
-    "study.txt", "concurrency.json", "consent.json", "imported.json", "looks.json",
+    "recordings", "tables", "dataset", "figures", "report", "logs", "facts", "plans", "seals", "status", "traces",
+    "virtual", "together", "study.txt", "concurrency.json", "consent.json", "imported.json", "looks.json",
 })  # fmt: skip
 """Names that a study uses in its results folder. Folders with other names may belong to other studies."""
 

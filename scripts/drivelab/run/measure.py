@@ -177,16 +177,16 @@ def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
 
     With a `barrier` each step starts together with the measurements of other drives. Such a measurement never resumes.
     """
+    recording = Recording(plan)
+    if recording.complete:
+        recording.write_manifest()
+        return
     if (barrier is None) == ("simultaneous" in plan.subject):
         raise UserError(
             f"{plan.recording} is measured at the same time as other drives; use 'drivelab measure-together'"
             if barrier is None
             else f"{plan.recording} is measured alone; use 'drivelab measure'"
         )
-    recording = Recording(plan)
-    if recording.complete:
-        recording.write_manifest()
-        return
     if recording.measured and barrier is None:
         recording.finish()
         return

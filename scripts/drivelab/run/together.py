@@ -18,7 +18,7 @@ from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import say
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import Recording
+from drivelab.recording.writer import MANIFEST, Recording
 
 _LONGEST_MESSAGE = 65536
 Connections = Mapping[str, socket.socket]
@@ -138,6 +138,7 @@ _COMMAND = "import sys; from drivelab.cli.main import main; sys.exit(main())"
 def measure_together(plan_files: Sequence[Path], seals: Sequence[Path]) -> None:
     """Make the recordings of plans whose drives are measured at the same time, unless all exist.
 
+    A manifest that was missing is left to `measure`: Snakemake would remove it at the start of that job.
     No drive resumes or repeats alone: if the measurement is incomplete, all its recordings are set aside, also complete
     ones, and all drives restart. If a measuring process fails or dies, the others are stopped, finished recordings are
     kept, and a UserError names the drive.
@@ -145,13 +146,21 @@ def measure_together(plan_files: Sequence[Path], seals: Sequence[Path]) -> None:
     plans = [Plan.read(path) for path in plan_files]
     _check(plans, seals)
     recordings = [Recording(plan) for plan in plans]
+    manifests = [plan.recording_path / MANIFEST for plan in plans]
+    missing = [path for path in manifests if not path.exists()]
     if all(recording.complete or _is_measured(recording) for recording in recordings):
         for recording in recordings:
-            if recording.complete:
-                recording.write_manifest()
-            else:
+            if not recording.complete:
                 recording.finish()
-        return
+    else:
+        _measure_all(plans, plan_files, seals, recordings)
+    for path in missing:
+        path.unlink(missing_ok=True)
+
+
+def _measure_all(
+    plans: Sequence[Plan], plan_files: Sequence[Path], seals: Sequence[Path], recordings: Sequence[Recording]
+) -> None:
     for recording in recordings:
         _put_away(recording)
     with _processes(plans, plan_files, seals) as (processes, connections):
@@ -209,6 +218,7 @@ def _put_away(recording: Recording) -> None:
     if recording.complete:
         say(f"drive '{recording.plan.drive}': the recording is set aside: {NOT_RESUMED}")
         recording.set_aside(NOT_RESUMED)
+        (recording.final / MANIFEST).unlink(missing_ok=True)  # what is set aside is no recording
         recording.final.rename(recording.part)
         recording.set_aside(NOT_RESUMED)
 

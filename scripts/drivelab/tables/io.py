@@ -142,6 +142,11 @@ def checked(data: pd.DataFrame | pa.Table, name: str) -> pa.Table:
     table = schema.empty_table()
     if len(data):  # a pandas column without rows may have any type
         table = pa.table([_column(data[field.name], field, name) for field in schema], schema=schema)
+    return marked(table, name)
+
+
+def marked(table: pa.Table, name: str) -> pa.Table:
+    """Return a table with the metadata of table `name`."""
     return table.replace_schema_metadata({METADATA_KEY: json.dumps({"table": name, "version": VERSION})})
 
 
@@ -151,7 +156,7 @@ def read(paths: Path | str | Sequence[Path | str], name: str) -> pd.DataFrame:
     Raises UserError if a file is missing, is a different table, or has a different version.
     """
     many = [paths] if isinstance(paths, Path | str) else paths
-    frames = [_read_one(Path(path), name) for path in many]
+    frames = [read_table(Path(path), name) for path in many]
     return _frame(pa.concat_tables([SCHEMAS[name].empty_table(), *frames]))
 
 
@@ -164,8 +169,8 @@ def read_part(paths: Sequence[Path | str], name: str, columns: Sequence[str], wa
     schema = pa.schema(list(map(SCHEMAS[name].field, columns)))
     parts = [schema.empty_table()]
     for path in paths:
-        if pc.any(pc.equal(_read_one(Path(path), name, [column])[column], value)).as_py():
-            part = _read_one(Path(path), name, [*dict.fromkeys([*columns, column])])
+        if pc.any(pc.equal(read_table(Path(path), name, [column])[column], value)).as_py():
+            part = read_table(Path(path), name, [*dict.fromkeys([*columns, column])])
             parts.append(part.filter(pc.equal(part[column], value)).select(columns))
     return _frame(pa.concat_tables(parts))
 
@@ -173,7 +178,7 @@ def read_part(paths: Sequence[Path | str], name: str, columns: Sequence[str], wa
 def read_columns(paths: Sequence[Path | str], name: str, columns: Sequence[str]) -> pd.DataFrame:
     """Read some columns of table `name`; equal texts share one object. Arguments and errors as in `read`."""
     schema = pa.schema(list(map(SCHEMAS[name].field, columns)))
-    parts = (_read_one(Path(path), name, list(columns)).select(columns) for path in paths)
+    parts = (read_table(Path(path), name, list(columns)).select(columns) for path in paths)
     return _frame(pa.concat_tables([schema.empty_table(), *parts]))
 
 
@@ -182,7 +187,8 @@ def _frame(table: pa.Table) -> pd.DataFrame:
     return frame
 
 
-def _read_one(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+def read_table(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read one file of table `name`, or some of its columns; errors as in `read`."""
     with opened(path) as file:
         mark = _mark(file.metadata.metadata or {})
         if mark.get("table") != name:

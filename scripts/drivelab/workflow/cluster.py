@@ -2,61 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
+from drivelab.core.grouping import grouped
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
 from drivelab.plan.yaml_file import load_yaml
 
 
-@dataclass(frozen=True)
-class Simultaneous:
-    """Files and drives of one such job; all lists have the same order of drives."""
+def together(plans: Iterable[Plan]) -> dict[str, list[Plan]]:
+    """Return, by recording, the plans of all drives that are measured at the same time, itself included.
 
-    recordings: list[str]
-    plans: list[str]
-    seals: list[str]
-    traces: list[str]
-    manifests: list[str]
-    log: str
-    drives: list[str]
-
-
-def simultaneous_jobs(plans: Iterable[Plan], path: Callable[[str], str]) -> list[Simultaneous]:
-    """Return a job for each measurement, run and platform; `path` makes paths like `Layout.path`."""
-    groups: dict[tuple[str, int, str], list[Plan]] = {}
-    for plan in plans:
-        if serials := plan.subject.get("simultaneous"):
-            place = f"{','.join(serials)}@{plan.drive.partition('@')[2]}"
-            groups.setdefault((plan.measurement, plan.run, place), []).append(plan)
-    return [_job(group, path) for group in groups.values()]
+    Drives are measured at the same time in one run on one platform. Recordings of drives measured alone are left out.
+    """
+    groups = grouped(
+        (plan for plan in plans if "simultaneous" in plan.subject),
+        lambda plan: (plan.measurement, plan.run, *plan.subject["simultaneous"], plan.drive.partition("@")[2]),
+    )
+    return {plan.recording: group for group in groups.values() for plan in group}
 
 
 def captured_traces(plans: Iterable[Plan]) -> list[str]:
     """Return the paths of the traces that the plans use and that their study captures itself."""
     paths = ((plan, str(path)) for plan in plans for path in plan.context.get("trace_paths", []))
     return list(dict.fromkeys(path for plan, path in paths if path.startswith(f"{plan.context['results']}/traces/")))
-
-
-def _job(plans: list[Plan], path: Callable[[str], str]) -> Simultaneous:
-    def paths(pattern: str) -> list[str]:
-        return [path(pattern.replace("RECORDING", plan.recording)) for plan in plans]
-
-    return Simultaneous(
-        recordings=[plan.recording for plan in plans],
-        plans=paths("plans/RECORDING.json"),
-        seals=paths("seals/RECORDING.precondition.json"),
-        traces=captured_traces(plans),
-        manifests=paths("recordings/RECORDING/recording.json"),
-        log=paths("logs/measure_together/RECORDING.log")[0],
-        drives=[plan.sheet_drive for plan in plans],
-    )
 
 
 SETTINGS = "cluster.yaml"
@@ -98,8 +73,14 @@ class Cluster:
         return self.gres.format(drive=plan.sheet_drive.replace("-", "_"), host=host_of(plan))
 
     def extra_of(self, plan: Plan, walltime_min: int) -> str:
-        """Return the options of sbatch for the chain of a plan."""
-        options = (option for option in self.options.split() if host_of(plan) != ANY_HOST or "{host}" not in option)
+        """Return the options of sbatch for the chain of a plan.
+
+        An option with the host comes last: the executor takes a name such as `rack-c`, followed by a space, for an
+        option of its own (`-c`), and the job would never be submitted.
+        """
+        options = sorted(self.options.split(), key=lambda option: "{host}" in option)
+        if host_of(plan) == ANY_HOST:
+            options = [option for option in options if "{host}" not in option]
         return " ".join(options).format(
             drive=plan.sheet_drive, host=host_of(plan), latest_min=walltime_min + self.wait_min
         )
@@ -129,10 +110,11 @@ class Cluster:
                 f"{study.path}: trace '{captured[0]}' would be captured on an arbitrary host; on a cluster "
                 "capture it beforehand ('drivelab trace capture') and name its file"
             )
-        for job in simultaneous_jobs(campaign.here, str):
-            hosts = {host_of(plan) for plan in campaign.here if plan.sheet_drive in job.drives}
+        for plans in together(campaign.here).values():
+            hosts = {host_of(plan) for plan in plans}
             if len(hosts) > 1:
                 raise UserError(
-                    f"{study.path}: the drives {', '.join(job.drives)} are to be measured at the same time, but are "
-                    f"attached to {', '.join(sorted(hosts))}; attach them to one host, or measure each alone"
+                    f"{study.path}: the drives {', '.join(plan.sheet_drive for plan in plans)} are to be measured at "
+                    f"the same time, but are attached to {', '.join(sorted(hosts))}; attach them to one host, or "
+                    "measure each alone"
                 )

@@ -19,6 +19,7 @@ from drivelab.figures.over_drives import measurements_by_size
 from drivelab.imported import IMPORTED
 from drivelab.plan.hosts import host_of
 from drivelab.plan.places import restored_folder
+from drivelab.plan.plan import Plan
 from drivelab.plan.study_parts import IN_RESULTS
 from drivelab.recording import checksums
 from drivelab.recording.folders import OWNER, is_recorded, owner, refuse_other_owner
@@ -26,7 +27,7 @@ from drivelab.recording.writer import UNFINISHED, Recording
 from drivelab.run.places import announce
 from drivelab.run.progress import read_aside, read_status
 from drivelab.virtual.kept_state import KEPT_DRIVES
-from drivelab.workflow.cluster import Simultaneous, captured_traces, simultaneous_jobs
+from drivelab.workflow.cluster import captured_traces, together
 from drivelab.workflow.locks import RunLock, hold, require_writable
 
 
@@ -221,14 +222,22 @@ class Layout:
         named = {planned.plan.measurement for planned in self.plans if "traces" in planned.plan.subject}
         return "|".join(map(re.escape, sorted(named))) or "(?!)"
 
-    def simultaneous(self) -> list[Simultaneous]:
-        """Return the jobs of this host that measure several drives at the same time."""
-        return simultaneous_jobs(self.campaign.here, lambda path: f"{self.results}/{path}")
+    @cached_property
+    def _together(self) -> Mapping[str, list[Plan]]:
+        return together(self.campaign.here)
 
-    def keys_of_single(self) -> str:
-        """Return a regular expression for the keys of recordings that are measured alone."""
-        keys = {plan.recording.rpartition("/")[2] for plan in self.campaign.here if "simultaneous" in plan.subject}
-        return f"(?!({'|'.join(sorted(keys))})/)" * bool(keys) + self.KEY
+    def together(self, wildcards: object) -> list[str]:
+        """Return the recordings that are measured at the same time as that of the wildcards, which is one of them."""
+        return [plan.recording for plan in self._together[self.planned(wildcards).plan.recording]]
+
+    def traces_together(self, wildcards: object) -> list[str]:
+        """Return the traces, as `traces_of`, of all recordings that are measured at the same time."""
+        return captured_traces(self._together[self.planned(wildcards).plan.recording])
+
+    def measured_together(self, wildcards: object) -> list[str]:
+        """Return the file that says that drives were measured at the same time; none for a drive measured alone."""
+        plans = self._together.get(self.planned(wildcards).plan.recording)
+        return [f"{self.results}/together/{plans[0].recording}"] if plans else []
 
     def scores(self) -> dict[str, dict[str, Any]]:
         """Return the `analysis` key of each measurement's protocol; empty if the protocol has none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,7 @@ from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
 from drivelab.run.progress import keeps_drive, read_status
-from drivelab.workflow.cluster import Cluster
+from drivelab.workflow.cluster import Cluster, together
 
 LARGEST_BYTES = 32 * 10**12
 """Capacity assumed for a drive on another host, where drivelab cannot read it: more than most drives have."""
@@ -52,12 +52,8 @@ class Scheduling:
     def priority(self, stage: str) -> Callable[[object], int]:
         """Return the priority of a stage: earlier chains first, then later stages, so that chains are not split."""
         place = STAGES.index(stage)
-        return lambda wildcards: self._priority(self._planned(wildcards), place)
-
-    def priority_together(self, recordings: Iterable[str]) -> int:
-        """Return the priority of a job that measures several drives at the same time."""
-        plans = [self.campaign.by_recording[recording].plan for recording in recordings]
-        return max(self._priority(plan, len(STAGES) - 1) for plan in plans)
+        plans_of = self._measured_with if stage == STAGES[-1] else lambda wildcards: [self._planned(wildcards)]
+        return lambda wildcards: max(self._priority(plan, place) for plan in plans_of(wildcards))
 
     @property
     def first(self) -> int:
@@ -77,37 +73,26 @@ class Scheduling:
         """
         return self._at_host(self._planned)
 
-    def chain(self, stage: str) -> dict[str, Use]:
+    def chain(self, stage: str, *, together: bool = False) -> dict[str, Use]:
         """Return the resources of a stage's job, which has the wildcards of a recording.
 
-        They are: a place on the drive's host, the drive if the host measures several at a time, and the cluster's.
+        They are: a place on the drive's host, the drive if the host measures several at a time, and the cluster's. The
+        job that measures drives `together` has one place and all these drives.
         """
+        plans_of = self._measured_with if together else lambda wildcards: [self._planned(wildcards)]
         uses = self._at_host(self._planned)
         for drive in self._side_by_side:
             uses[_name("drive", drive)] = lambda wildcards, drive=drive: int(
-                self._planned(wildcards).sheet_drive == drive
+                any(plan.sheet_drive == drive for plan in plans_of(wildcards))
             )
         if self.cluster is not None:
             uses |= {
                 "gres": lambda wildcards: self._gres(self._planned(wildcards)),
                 "slurm_extra": lambda wildcards: self._extra(self._planned(wildcards)),
                 "cpus_per_task": self.cluster.cpus_per_task,
-                "runtime": lambda wildcards, attempt: attempt * self._runtime_min(self._planned(wildcards), stage),
-            }
-        return uses
-
-    def together(self, recordings: Iterable[str]) -> dict[str, Use]:
-        """Return the resources of a job that measures several drives at the same time: one place and the drives."""
-        plans = [self.campaign.by_recording[recording].plan for recording in recordings]
-        uses: dict[str, Use] = {_name("host", self._place(plans[0])): 1}
-        uses |= {_name("drive", plan.sheet_drive): 1 for plan in plans if plan.sheet_drive in self._side_by_side}
-        if self.cluster is not None:
-            longest_min = max(self._runtime_min(plan, "measure") for plan in plans)
-            uses |= {
-                "gres": self._gres(plans[0]),
-                "slurm_extra": self._extra(plans[0]),
-                "cpus_per_task": self.cluster.cpus_per_task,
-                "runtime": lambda wildcards, attempt: attempt * longest_min,
+                "runtime": lambda wildcards, attempt: (
+                    attempt * max(self._job_min(plan, stage, together=together) for plan in plans_of(wildcards))
+                ),
             }
         return uses
 
@@ -147,6 +132,15 @@ class Scheduling:
     def _planned(self, wildcards: Any) -> Plan:
         return self.campaign.by_recording[f"{wildcards.drive}/{wildcards.measurement}/{wildcards.key}"].plan
 
+    def _measured_with(self, wildcards: Any) -> list[Plan]:
+        """Return the plans of all drives that are measured at the same time as that of the wildcards."""
+        plan = self._planned(wildcards)
+        return self._together.get(plan.recording, [plan])
+
+    @cached_property
+    def _together(self) -> Mapping[str, list[Plan]]:
+        return together(self.campaign.here)
+
     def _priority(self, plan: Plan, place: int) -> int:
         order = -1 if plan.recording in self._interrupted else self.campaign.order(plan)
         return len(STAGES) * (len(self.campaign.plans) - order) + place
@@ -166,6 +160,12 @@ class Scheduling:
         """Return the cluster's options: the same for all stages of a chain, so that one submission can hold them."""
         assert self.cluster is not None
         return self.cluster.extra_of(plan, sum(self._runtime_min(plan, stage) for stage in STAGES))
+
+    def _job_min(self, plan: Plan, stage: str, *, together: bool) -> int:
+        """Return the wall time of a job; drives that are measured together have one job for it before their own."""
+        if stage == "measure" and not together and "simultaneous" in plan.subject:
+            return math.ceil(_START_MIN)
+        return self._runtime_min(plan, stage)
 
     def _runtime_min(self, plan: Plan, stage: str) -> int:
         """Return the upper estimate with a margin; a measurement has time to purge and precondition again."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -15,16 +14,17 @@ from typing import Any
 import in_memory
 import pytest
 from head_to_head import protocol
+from stages import measured_together
 
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
 from drivelab.plan.places import ROOT
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import read_journal
+from drivelab.recording.writer import Recording, read_journal
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.run.together import measure_together
-from drivelab.workflow.layout import Layout
+from drivelab.workflow.cluster import together
 
 PROTOCOL = protocol("100ms", "500ms", "300ms", queue_depth=4)
 STUDY = """\
@@ -65,7 +65,7 @@ def finished() -> Iterator[Path]:
             shutil.copytree(ROOT / name, folder / name)
         patch.chdir(folder)
         patch.setenv("PYTHONPATH", str(ROOT / "scripts"))
-        measure_together(*files(planned()[:2]))
+        measured_together(planned()[:2])
         yield folder
 
 
@@ -109,24 +109,20 @@ def test_a_plan_lists_the_drives_measured_with_it(plans: list[Plan]) -> None:
 
 
 def test_one_job_measures_all_drives(plans: list[Plan]) -> None:
-    layout = Layout(Campaign.load("config/mine.yaml"))
-    (job,) = layout.simultaneous()
-    assert job.drives == ["op7", "op28"]
-    assert job.manifests == [f"results/recordings/{plan.recording}/recording.json" for plan in plans[:2]]
-    assert job.recordings == [plan.recording for plan in plans[:2]]
-    key = re.compile(layout.keys_of_single())
-    assert [bool(key.match(plan.recording.split("/")[2] + "/")) for plan in plans] == [False, False, True]
+    first, second, _ = (plan.recording for plan in plans)
+    assert {name: [plan.recording for plan in group] for name, group in together(plans).items()} == {
+        first: [first, second], second: [first, second]
+    }  # fmt: skip
 
 
 def test_each_run_on_each_platform_is_a_job(plans: list[Plan]) -> None:
     study = Path("config/mine.yaml")
     study.write_text(STUDY + "runs: 3\nplatforms: {a: {host: any}, b: {host: any, scenario: real-world}}\n")
-    jobs = Layout(Campaign.load(study)).simultaneous()
-    assert len(jobs) == 6
-    assert all(job.drives == ["op7", "op28"] for job in jobs)
-    places = {tuple(path.split("/")[2].partition("@")[2] + path[-20:] for path in job.manifests) for job in jobs}
-    assert all(len(set(place)) == 1 for place in places), "no job mixes platforms"
-    assert len({path for job in jobs for path in job.manifests}) == 12
+    groups = together([entry.plan for entry in Campaign.load(study).plans])
+    assert len(groups) == 12
+    for group in groups.values():
+        assert [plan.sheet_drive for plan in group] == ["op7", "op28"]
+        assert len({(plan.drive.partition("@")[2], plan.run) for plan in group}) == 1, "no job mixes platforms or runs"
 
 
 def test_all_drives_are_measured_and_record_the_others(both: list[Plan]) -> None:
@@ -143,6 +139,8 @@ def test_all_drives_are_measured_and_record_the_others(both: list[Plan]) -> None
     before = {path: path.stat().st_mtime_ns for path in Path("results/recordings").rglob("journal.jsonl")}
     (both[0].recording_path / "recording.json").unlink()
     measure_together(*files(both))
+    assert not (both[0].recording_path / "recording.json").exists(), "left to the job of the drive"
+    measure(both[0], files_of(both)[1][0])
     assert (both[0].recording_path / "recording.json").exists()
     assert {path: path.stat().st_mtime_ns for path in Path("results/recordings").rglob("journal.jsonl")} == before
 
@@ -161,7 +159,7 @@ def test_a_lost_recording_repeats_all_drives(both: list[Plan]) -> None:
     shutil.rmtree(both[1].recording_path)
     measure_together(*files(both))
     assert (both[0].recording_path / "recording.json").exists()
-    assert (both[1].recording_path / "recording.json").exists()
+    assert Recording(both[1]).complete
     (reason,) = abandoned(both[0])
     assert "start together" in reason
     assert events(both[0], "purge"), "its drive was conditioned again"
@@ -174,7 +172,7 @@ def test_a_recording_past_the_last_barrier_is_only_finished(both: list[Plan]) ->
     journal.write_text("".join(line for line in journal.read_text().splitlines(True) if '"complete"' not in line))
     before = (whole / "journal.jsonl").read_bytes()
     measure_together(files_of(both)[0], [Path("nothing")] * 2)
-    assert (cut / "recording.json").exists()
+    assert Recording(both[1]).complete
     assert (whole / "journal.jsonl").read_bytes() == before
 
 
@@ -224,7 +222,7 @@ def test_a_failed_drive_ends_all_and_is_named(
         assert not plan.recording_path.exists()
         assert len(events(plan, "soak", part_of(plan))) >= 1, "finished slices are kept"
     measure_together(plan_files, seals)
-    assert all((plan.recording_path / "recording.json").exists() for plan in both)
+    assert all(Recording(plan).complete for plan in both)
     assert all(abandoned(plan) for plan in both)
 
 

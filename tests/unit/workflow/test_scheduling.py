@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -110,10 +111,19 @@ def test_a_chain_goes_to_its_drives_host_with_time_for_all_stages(project: Path)
     assert {stage["cpus_per_task"] for stage in stages} == {-1}
     walltime_min = sum(stage["runtime"] for stage in stages)
     assert {stage["slurm_extra"] for stage in stages} == {
-        f"--nodelist=left --exclusive --deadline=now+{walltime_min + 1440}minutes"
+        f"--exclusive --deadline=now+{walltime_min + 1440}minutes --nodelist=left"
     }
     assert stages[2]["runtime"] > stages[1]["runtime"], "a measurement may have to purge and precondition again"
     assert uses_of(scheduling, "measure", plan, attempt=2)["runtime"] == 2 * stages[2]["runtime"]
+
+
+@pytest.mark.parametrize("letter", "cenoptACDJN")
+def test_no_host_looks_like_an_option_of_the_executor(project: Path, letter: str) -> None:
+    """The executor refuses jobs whose options match `-c[=\\s]` and others: options that it sets itself."""
+    campaign = load(project, sheet=SHEET.replace("left", f"rack-{letter}"))
+    extra = uses_of(Scheduling(campaign, CLUSTER), "purge", campaign.here[0])["slurm_extra"]
+    assert f"--nodelist=rack-{letter}" in extra
+    assert not re.search(rf"-{letter}[=\s]", extra)
 
 
 def test_options_with_a_host_are_omitted_for_a_drive_without_a_host(project: Path) -> None:
