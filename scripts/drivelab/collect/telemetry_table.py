@@ -15,7 +15,7 @@ from drivelab.telemetry.sampler import read_lines
 from drivelab.telemetry.time_window import CPU_COUNTERS, cpu_shares
 
 _COLUMNS = (
-    "temperature_min_c", "temperature_mean_c", "temperature_max_c", "load_pct", "steal_pct", "cpu_pct",
+    "temperature_min_c", "temperature_mean_c", "temperature_max_c", "load_pct", "steal_pct", "cpu_pct", "waited_pct",
     "cpu_frequency_mhz", "power_w", "energy_j", "host_power_w",
 )  # fmt: skip
 _LEAST_S = 0.5

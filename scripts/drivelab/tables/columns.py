@@ -49,6 +49,7 @@ TELEMETRY_LINES = (
     "float: temperature_min_c? temperature_mean_c? temperature_max_c?",
     "bool: throttled?",
     "float: load_pct? steal_pct? cpu_pct?",  # share of CPU time: of other programs, the hypervisor, all programs
+    "float: waited_pct?",  # share of the time in which a process that could run waited for a CPU
     "float: cpu_frequency_mhz? power_w? energy_j? host_power_w?",  # power_w: of the drive
     "bool: tainted",
     "str: taint_reason?",  # "cause: description"; "; " separates several

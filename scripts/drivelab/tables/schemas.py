@@ -13,7 +13,7 @@ from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WOR
 from drivelab.tables.replay_schemas import LOAD_TABLES, REPLAY_TABLES
 from drivelab.tables.result_schemas import APPLICATION_TABLES, RESULT_TABLES
 
-VERSION = 12
+VERSION = 13
 """Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
 
 CELLS = schema(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from drivelab.criteria.host_limit import LEAST_S
 from drivelab.telemetry.sampler import SLOW_S, Source, number_in
 
+_CPU = re.compile(r"^cpu\d", re.MULTILINE)
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
@@ -18,6 +20,7 @@ def cpu_source(
     helpers: Iterable[int] = (),
     kernel_serves: bool = False,
     beside: Callable[[], Iterable[int]] = tuple,
+    sys_root: Path = Path("/sys"),
 ) -> Source:
     """Read CPU seconds since boot, in total and of drivelab, and interrupts.
 
@@ -25,6 +28,8 @@ def cpu_source(
       only. Neither includes interrupts, because the drive under test causes them.
     - `own_cpu_s`: time of this process, its children (fio), and `helpers`, processes that are part of the drive, such
       as the server of a virtual drive. It is needed to compute the load by other processes.
+    - `cpu_waited_s`: time in which a process that could run waited for a CPU (pressure stall information), times the
+      number of CPUs. Where CPUs share a core it is left out, because a process on one slows that on the other.
     - `own_user_s` replaces `own_cpu_s` with `kernel_serves`: kernel threads without an owner do the drive's work, as
       for a loop device, so only time in programs can be attributed.
 
@@ -32,15 +37,25 @@ def cpu_source(
     """
     helpers = tuple(helpers)
     knows_children = any((proc_root / "self/task").glob("*/children"))
+    pressure = proc_root / "pressure/cpu"
+    knows_waits = _words(sys_root / "devices/system/cpu/smt/active") == ["0"] and bool(_words(pressure))
 
     def read() -> dict[str, float]:
-        values = _stat((proc_root / "stat").read_text())
+        text = (proc_root / "stat").read_text()
+        values = _stat(text)
+        if knows_waits:
+            values["cpu_waited_s"] = _waited_s(pressure.read_text()) * len(_CPU.findall(text))
         if not knows_children:
             return values
         user_s, system_s = own_cpu_s(proc_root, helpers, tuple(beside()))
         return values | ({"own_user_s": user_s} if kernel_serves else {"own_cpu_s": user_s + system_s})
 
     return Source("host", read, prompt=True)
+
+
+def _waited_s(text: str) -> float:
+    """Return the seconds since boot in which some process waited for a CPU (Documentation/accounting/psi.rst)."""
+    return int(text.split("\n")[0].rpartition("total=")[2]) / 1e6
 
 
 def _stat(text: str) -> dict[str, float]:
@@ -103,7 +118,7 @@ def _children(process: Path) -> list[str]:
 
 
 def _words(file: Path) -> list[str]:
-    """Return the words of a file; empty if its thread has ended."""
+    """Return the words of a file; empty if it cannot be read, as that of a thread that has ended."""
     try:
         return file.read_text().split()
     except OSError:

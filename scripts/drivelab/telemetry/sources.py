@@ -106,7 +106,7 @@ def sources_for(
     `helpers` are processes whose CPU time belongs to the drive, such as the server of a virtual drive. `beside` returns
     processes that measure other drives simultaneously; their CPU time is not foreign load either.
     """
-    cpu = cpu_source(proc_root, helpers, kernel_serves=name.startswith("loop"), beside=beside)
+    cpu = cpu_source(proc_root, helpers, kernel_serves=name.startswith("loop"), beside=beside, sys_root=sys_root)
     own = [sectors_source(name, sys_root), *_of_drive(name, sys_root)] if name else []
     return [cpu, *_of_host(meter, sys_root), *own]
 

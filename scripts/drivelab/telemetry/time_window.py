@@ -23,7 +23,9 @@ COUNTERS = (
     "thermal_2_s",
 )
 """Fields whose rise is in a summary, under the same name."""
-CPU_COUNTERS = ("cpu_total_s", "cpu_busy_s", "cpu_user_s", "cpu_steal_s", "own_cpu_s", "own_user_s")
+CPU_COUNTERS = (
+    "cpu_total_s", "cpu_busy_s", "cpu_user_s", "cpu_steal_s", "cpu_waited_s", "own_cpu_s", "own_user_s",
+)  # fmt: skip
 
 
 class Timeline:
@@ -68,9 +70,9 @@ class Timeline:
         temperature_min_c, temperature_mean_c, temperature_max_c, temperature_limit_c (warning temperature),
         temperature_alarm (1 if the drive raised it), array_other (1 if an array was in another state than the
         measurement asks for), load_pct (CPU time of other processes), cpu_pct (of all processes), steal_pct,
-        cpu_frequency_mhz, power_w and energy_j (of the drive: from the meter, otherwise from its sensor), host_power_w
-        (from the power meter, otherwise from the processors), available_spare_pct and percentage_used_pct (last
-        reading), and the rise of each of COUNTERS.
+        waited_pct (time in which a process waited for a CPU), cpu_frequency_mhz, power_w and energy_j (of the drive:
+        from the meter, otherwise from its sensor), host_power_w (from the power meter, otherwise from the processors),
+        available_spare_pct and percentage_used_pct (last reading), and the rise of each of COUNTERS.
         """
         return {
             **self._gauges(start_s, end_s),
@@ -127,7 +129,7 @@ def summarise(samples: Iterable[Mapping[str, float]], start_s: float, end_s: flo
 
 
 def cpu_shares(rise: Mapping[str, float]) -> dict[str, float]:
-    """Return `cpu_pct`, `steal_pct` and `load_pct` from the rise of CPU_COUNTERS in s.
+    """Return `cpu_pct`, `steal_pct`, `waited_pct` and `load_pct` from the rise of CPU_COUNTERS in s.
 
     The load is the time of programs, minus drivelab itself, fio and the server of a virtual drive. For a drive that
     kernel threads serve, only time outside the kernel is compared (see `telemetry.host`). Times are counted in ticks,
@@ -138,7 +140,7 @@ def cpu_shares(rise: Mapping[str, float]) -> dict[str, float]:
         return {}
     summary = {
         share: min(100 * rise[name] / total_s, 100.0)  # rounding of float sums may exceed 100
-        for share, name in (("cpu_pct", "cpu_busy_s"), ("steal_pct", "cpu_steal_s"))
+        for share, name in (("cpu_pct", "cpu_busy_s"), ("steal_pct", "cpu_steal_s"), ("waited_pct", "cpu_waited_s"))
         if name in rise
     }
     for total, own in (("cpu_busy_s", "own_cpu_s"), ("cpu_user_s", "own_user_s")):

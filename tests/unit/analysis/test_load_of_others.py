@@ -89,8 +89,9 @@ def test_another_doubt_about_the_value_leaves_no_verdict() -> None:
     assert math.isnan(reduced["disturbance_pct"])
 
 
-def rows_of(loads: list[float], reasons: list[str | None]) -> pd.DataFrame:
-    return pd.DataFrame({"load_pct": loads, "steal_pct": 0.0, "tainted": [r is not None for r in reasons],
+def rows_of(loads: list[float], reasons: list[str | None], waited_pct: float = math.nan) -> pd.DataFrame:
+    tainted = [reason is not None for reason in reasons]
+    return pd.DataFrame({"load_pct": loads, "steal_pct": 0.0, "waited_pct": waited_pct, "tainted": tainted,
                          "taint_reason": reasons})  # fmt: skip
 
 
@@ -99,6 +100,9 @@ def test_only_tainted_rows_are_changed() -> None:
     assert gains(rows_of([20.0, 50.0], [None, None])) is None
     assert gains(rows_of([20.0, 50.0], [None, "foreign: others wrote 4 KiB"])) is None
     assert gains(rows_of([20.0, math.nan], [None, LOAD])) is None, "a load of unknown size"
+    assert gains(rows_of([20.0, 50.0], [None, LOAD], waited_pct=20.0)) == [1.0, 1.25], "no more than the waiting"
+    assert gains(rows_of([20.0, 50.0], [None, LOAD], waited_pct=60.0)) == [1.0, 2.0], "no more than the load"
+    assert gains(rows_of([20.0, 50.0], [None, LOAD], waited_pct=0.0)) == [1.0, 1.0]
 
 
 def test_what_is_not_bounded_has_no_size() -> None:

@@ -45,6 +45,20 @@ def test_own_cpu_time_is_separated_from_load(host: Any) -> None:
     assert "own_cpu_s" not in served
 
 
+def test_time_in_which_a_process_waited_for_a_cpu(host: Any) -> None:
+    host.cpu(user=500, idle=1000)
+    host.write("proc/pressure/cpu", "some avg10=1.00 avg60=0.5 avg300=0.1 total=2500000\nfull avg10=0.00 total=7\n")
+
+    def waited_s(smt: str) -> float | None:
+        host.write("devices/system/cpu/smt/active", smt)
+        return cpu_source(host.proc, sys_root=host.sys).read().get("cpu_waited_s")
+
+    assert waited_s("0\n") == 2.5, "of one CPU"
+    host.write("proc/stat", (host.proc / "stat").read_text().replace("cpu0 1", "cpu0 1\ncpu1 1"))
+    assert waited_s("0\n") == 5.0, "as a share of the time of two CPUs"
+    assert waited_s("1\n") is None, "two CPUs of one core slow each other without a wait"
+
+
 def test_simultaneous_measurements_count_as_own(host: Any) -> None:
     host.cpu(user=500, idle=1000)
     for pid, ticks in (("self", 10), ("11", 100), ("20", 5), ("21", 200), ("99", 1000)):

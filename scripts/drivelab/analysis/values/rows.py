@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from drivelab.analysis.verdict import FAULTS, FINE, HOST_LIMITED, RSE_OK, RSE_TOO_HIGH, TAINTED, TOO_FEW_RUNS
@@ -96,13 +97,18 @@ def gains(rows: pd.DataFrame) -> list[float] | None:
     """Return by what factor the rate of each row might be higher without load of others; None for other disturbances.
 
     While others have a share s of the CPU time, a drive may lose this share of its time: its rate without them is at
-    most 1 / (1 - s) of the measured one.
+    most 1 / (1 - s) of the measured one. It also loses no more than the share of the time in which a process waited for
+    a CPU, where the kernel knows that.
     """
     tainted = rows["tainted"].astype(bool)
     if not tainted.any() or "load_pct" not in rows or not is_busy(told(rows.loc[tainted, "taint_reason"])):
         return None
-    shares = rows[["load_pct", "steal_pct"]].astype(float).fillna(0.0).sum(axis=1).where(tainted, 0.0) / 100
-    if not ((shares > 0) == tainted).all() or not (shares < 1).all():
+    load_pct, steal_pct = (rows[name].astype(float).fillna(0.0) for name in ("load_pct", "steal_pct"))
+    if not ((load_pct + steal_pct > 0) | ~tainted).all():
+        return None
+    lost_pct = np.fmin(load_pct, rows["waited_pct"].astype(float)) + steal_pct
+    shares = lost_pct.where(tainted, 0.0) / 100
+    if not (shares < 1).all():
         return None
     return [float(gain) for gain in 1 / (1 - shares)]
 
