@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, studies
 from drivelab.cli.measure.run import in_project
-from drivelab.core.terminal import say
+from drivelab.core.terminal import print_json, print_table, say
 from drivelab.core.units import counted, format_amount, format_duration, format_percentage, format_span
 from drivelab.plan.study import ANY_HOST, DEFAULT_STUDY
 
@@ -49,8 +47,7 @@ def _plan(options: argparse.Namespace) -> int:
     beyond = exceeded(campaign, rows)
     verdicts = verdict_outlook(campaign)
     if options.json:
-        json.dump(_mapping(campaign, rows, verdicts, beyond), sys.stdout, indent=1, ensure_ascii=False)
-        print()
+        print_json(_mapping(campaign, rows, verdicts, beyond))
     else:
         say(headline(campaign))
         for row in rows:
@@ -89,22 +86,15 @@ def _mapping(
 
 def _table(rows: Sequence[Outlook]) -> None:
     """Print a line for each test: its runs, and what is left to do."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from drivelab.core.terminal import print_table, wide_console
-
-    shown = Table(box=None, pad_edge=False)
-    for name, justify in (("drive", "left"), ("test", "left"), ("runs", "right"), ("to do", "right"),
-                          ("time", "right"), ("written", "right"), ("", "left")):  # fmt: skip
-        shown.add_column(name, justify=justify)  # type: ignore[arg-type]
+    fields = []
     for test in (test for row in rows for test in row.tests):
         span = test.estimate
-        left = [format_span(span.least_s, span.most_s, format_duration),
-                format_span(span.least_bytes, span.most_bytes, format_amount)] if test.to_do else ["", ""]  # fmt: skip
-        texts = (test.drive, test.measurement, str(test.runs), str(test.to_do or "none"), *left)
-        shown.add_row(*map(Text, texts), "reduced" if test.reduced else "")
-    print_table(shown, wide_console())
+        left = (format_span(span.least_s, span.most_s, format_duration),
+                format_span(span.least_bytes, span.most_bytes, format_amount)) if test.to_do else ("", "")  # fmt: skip
+        fields.append((test.drive, test.measurement, str(test.runs), str(test.to_do or "none"), *left,
+                       "reduced" if test.reduced else ""))  # fmt: skip
+    numbers = ("runs", "to do", "time", "written")
+    print_table(("drive", "test", *numbers, ""), fields, numbers)
 
 
 def growth_lines(campaign: Campaign) -> list[str]:
