@@ -82,7 +82,7 @@ class DriveWatch:
             points, lines = self._watch.poll()
             self._facts |= self._watch.drive_facts()
         except Exception as error:  # from another version, or edited by hand
-            self._note(error)
+            self._trouble = f"{self._watch.name} cannot be read: {type(error).__name__}: {error}"
             return []
         if self._watch.beginnings != beginnings:
             self.points.clear()
@@ -90,10 +90,6 @@ class DriveWatch:
         self.points.extend(points)
         self._latest = points[-1] if points else self._latest
         return lines
-
-    def _note(self, error: Exception) -> None:
-        if self._watch is not None:
-            self._trouble = f"{self._watch.name} cannot be read: {type(error).__name__}: {error}"
 
     def _log_lines(self) -> list[Line]:
         at_s = self._status.at_s if self._status is not None else 0.0
@@ -104,7 +100,7 @@ class DriveWatch:
         status = self._status
         if status is None:
             return {"drive": self.drive, "standing": WAITING}
-        state = self._of_recording()
+        state = {} if self._watch is None else self._watch.state()
         standing = self._standing(status, now_s)
         latest = self._latest if standing == RUNNING else None
         return {
@@ -120,13 +116,6 @@ class DriveWatch:
             "trouble": self._trouble,
             "latest": latest if latest is not None and _is_in(latest, status.stage) else None,
         }
-
-    def _of_recording(self) -> dict[str, Any]:
-        try:
-            return self._watch.state() if self._watch is not None else {}
-        except Exception as error:  # from another version, or edited by hand
-            self._note(error)
-            return {}
 
     def _standing(self, status: Status, now_s: float) -> str:
         """Return one of `STANDINGS`."""

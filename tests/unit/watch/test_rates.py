@@ -83,13 +83,3 @@ def test_a_disturbed_second_is_marked(first: Any, second: Any, slow: Any, reason
     rates.add(sample(0.1, **first))
     assert rates.add(sample(1.1, **second)) is not None
     assert rates.taints[0].startswith(reason)
-
-
-def test_a_throttle_counter_marks_the_second_of_its_rise() -> None:
-    rates = Rates(DEFAULT)
-    marks = []
-    for second, transitions in enumerate([3, 3, 5, 5]):
-        rates.add({"at_s": second - 0.5, "thermal_1_transitions": float(transitions)})
-        if rates.add(sample(float(second))) is not None:
-            marks.append(bool(rates.taints))
-    assert marks == [False, True, False]

@@ -10,10 +10,9 @@ import pytest
 from rich.console import Console
 from watched import MadeDrive, facts
 
-from drivelab.watch.page import COLUMNS, write_page
 from drivelab.watch.recording_view import latency_words
 from drivelab.watch.study_view import StudyWatch
-from drivelab.watch.text import changes, doing_words, screen, show
+from drivelab.watch.text import COLUMNS, changes, doing_words, screen, show, write_page
 
 
 def running(folder: Path) -> tuple[MadeDrive, StudyWatch]:
