@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.imported.fio_conditions import place, target_names
+from drivelab.core.units import some
+from drivelab.imported.fio_conditions import acting, place, target_names
 from drivelab.imported.fio_numbers import refused
 from drivelab.plan.cell import Cell
 
@@ -38,9 +39,6 @@ _NAMES_AND_FILES = ("name", "description", "filename", "directory", "filename_fo
 _LOGS = re.compile(r"write_\w+_log|log_\w+|per_job_logs")
 _OF_ONE_JOB = {*_NAMES_AND_FILES, "offset", "cpus_allowed", "numa_cpu_nodes"}
 """Options that may differ between jobs of one workload, as may the names of logs."""
-_OF_REPEATS = {*_NAMES_AND_FILES, "rw", *_DEFAULTS, "group_reporting", "lat_percentiles", "clat_percentiles",
-               "slat_percentiles", "percentile_list", "randseed"}  # fmt: skip
-"""Options that may differ between repeats, as may those of logs: names, cell, reporting, seeds."""
 _SYNCHRONOUS = ("psync", "sync", "vsync", "pvsync", "pvsync2", "mmap")
 """Engines that wait for each I/O, so one I/O is in flight whatever `iodepth` says."""
 _MOSTLY_PCT = 99.0
@@ -121,9 +119,7 @@ def _refuse_several_jobs(path: Path, jobs: Sequence[Mapping[str, Any]], options:
     if not differing and groups == 1:
         return
     names = list(dict.fromkeys(str(job.get("jobname")) for job in jobs))
-    shown = ", ".join(names[:_MOST_NAMES]) + (
-        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    )
+    shown = some(names, _MOST_NAMES)
     different = f", which differ in {', '.join(sorted(differing))}" if differing else ""
     in_groups = f", in {groups} groups; fio does not say which ran at the same time" if groups > 1 else ""
     raise refused(
@@ -177,10 +173,8 @@ def refuse_unlike_repeats(root: Path, runs: Iterable[tuple[str, Path, Mapping[st
     """Raise UserError if runs of one cell, each with label, file and options, have different options."""
     first: dict[str, tuple[Path, dict[str, str]]] = {}
     for label, path, options in runs:
-        relevant = {"ioengine": ENGINE, "direct": DIRECT, **options}
-        relevant = {
-            name: value for name, value in relevant.items() if name not in _OF_REPEATS and not _LOGS.fullmatch(name)
-        }
+        path_of_io = {"ioengine": options.get("ioengine", ENGINE), "direct": options.get("direct", DIRECT)}
+        relevant = {**path_of_io, **acting(options)}
         known_path, known = first.setdefault(label, (path, relevant))
         for name in sorted({*known, *relevant}):
             if known.get(name) != relevant.get(name):

@@ -74,23 +74,6 @@ def test_option_without_effect_is_accepted(tmp_path: Path, name: str, neutral: s
     assert read_run(tmp_path, job(1000.0, 0.0, options(**{name: neutral}))).values["iops"] == 1000.0
 
 
-DIFFERENT = {
-    "ioengine": ("io_uring", r"ioengine=libaio \(0\.json\) and ioengine=io_uring \(1\.json\)"),
-    "direct": ("0", r"direct=1 .* and direct=0"),
-    "runtime": ("5", r"without runtime \(0\.json\) and runtime=5 \(1\.json\)"),
-    "size": ("1g", "without size .* and size=1g"),
-}
-
-
-@pytest.mark.parametrize("name", DIFFERENT)
-def test_repeats_with_different_options_are_refused(tmp_path: Path, name: str) -> None:
-    value, reason = DIFFERENT[name]
-    for second, changed in enumerate(({}, {name: value})):
-        origins.write(tmp_path / f"{second}.json", document(job(1000.0, 0.0, options(**changed)), second=second))
-    with pytest.raises(UserError, match=rf"repeats of RND 4KiB 100/0 T1Q1 whose options differ, {reason}.*; import"):
-        fio_json.read(tmp_path, "a")
-
-
 def test_repeats_may_differ_in_names_logs_seeds_and_size_notation(tmp_path: Path) -> None:
     changes = ({"name": "a", "ioengine": "psync"}, {"bs": "4096", "write_lat_log": "b", "log_avg_msec": "500",
              "randseed": "7", "description": "again"})  # fmt: skip
@@ -261,9 +244,3 @@ def test_undefined_numbers_of_c_become_null(tmp_path: Path) -> None:
     assert documents(path)[0][0] == {
         "slope": None, "a": None, "b": [None, None], "criterion": "-nan%", "text": '" nan, inf',
     }  # fmt: skip
-
-
-def test_byte_order_mark_is_accepted(tmp_path: Path) -> None:
-    path = origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, options())))
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert origins.run(path).values["iops"] == 1000.0

@@ -113,8 +113,3 @@ def test_a_unit_of_the_same_quantity_corrects_a_column(tmp_path: Path) -> None:
 def test_a_table_without_limit_is_refused(tmp_path: Path, text: str, reason: str) -> None:
     with bounded_memory(32 << 20), pytest.raises(UserError, match=reason):
         read(tmp_path, text)
-
-
-def test_a_device_is_refused() -> None:
-    with pytest.raises(UserError, match="is a pipe, a device or a socket"):
-        printed.read(Path("/dev/zero"), "a")
