@@ -9,7 +9,6 @@ import pytest
 
 from drivelab.campaign.new_study import write_study
 from drivelab.campaign.planning import Campaign
-from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.plan.places import ROOT
 from drivelab.plan.study import load_study
@@ -106,15 +105,6 @@ def test_advice_in_the_refusal_works(project: Path) -> None:
     write_study("other-protocols", ["op7"], protocols)
 
 
-def test_printed_commands_work(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("drivelab.cli.measure.run.ROOT", project)
-    assert main(["study", "new", "mine", "--drives", "op7"]) == 0
-    assert "./drivelab study check config/mine.yaml, ./drivelab run config/mine.yaml" in capsys.readouterr().out
-    assert "./drivelab plan config/mine.yaml" in Path("config/mine.yaml").read_text()
-
-
 @pytest.mark.parametrize("at", ["results", "results/mine", "results/mine/deep"])
 def test_file_instead_of_results_folder_is_refused(project: Path, at: str) -> None:
     path = write("mine", "results: results/mine/deep\n")
@@ -156,10 +146,3 @@ def test_misspelt_host_gives_a_remark(project: Path, monkeypatch: pytest.MonkeyP
     assert hosts("{bench-a: 2, bench-b: 2, here: 2}") == hosts("{any: 2}") == hosts("2") == []
     (remark,) = hosts("{bench-a: 2, bnech-a: 3}")
     assert "names bnech-a, but no drive is attached there; the study's hosts are: bench-a" in remark
-
-
-def test_limit_without_effect_gives_a_remark(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drivelab.workflow.check.this_host", lambda: "here")
-    (remark,) = hosts("{here: 2}")
-    assert "is 1 for drives without a host in config/drives.tsv" in remark
-    assert hosts("{any: 2}") == []

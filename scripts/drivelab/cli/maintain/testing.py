@@ -8,7 +8,6 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,16 +24,6 @@ KEPT = ROOT / ".pytest_cache"
 _PYTEST = python("-m", "pytest")
 _WORKERS = os.cpu_count() or 1
 _STEALING = ("--dist", "worksteal")  # keeps the tests of a file together, so that few workers make its fixtures
-_SECOND_OF_WORK = """
-import time
-end = time.monotonic() + 1
-done = 0
-while time.monotonic() < end:
-    done += len(repr([*range(100)]))
-print(done)
-"""
-_WORK = 4.5e10
-"""Work of the default tier, in the unit of _SECOND_OF_WORK."""
 _ACCIDENTS = 10
 """Most failures of a part that the moment may explain; more do not run again."""
 LEFT_OUT = "Not run: tests in real time (./drivelab test device, long, browser, cluster, emulated)."
@@ -93,24 +82,12 @@ TIERS: Mapping[str, Tier] = {
 
 
 def _default(arguments: Sequence[str]) -> int:
-    """Run the default tier, after its expected time. Paths and markers replace the choice of tests."""
+    """Run the default tier; paths and markers replace the choice of tests."""
     if any(argument.startswith("-m") or _is_path(argument) for argument in arguments):
         return _run(*_PYTEST, *arguments)
-    print(f"drivelab: this takes about {_expected_s() / 60:.0f} min on this machine now", flush=True)
     status = _tier(TIERS["default"], arguments)
     print(LEFT_OUT)
     return status
-
-
-def _expected_s() -> float:
-    """Return how long the default tier takes here now, from a second of work on all processors."""
-
-    def pace(_: int) -> int:
-        with _start(*python("-c", _SECOND_OF_WORK), stdout=subprocess.PIPE, text=True) as process:
-            return int(process.communicate()[0])
-
-    with ThreadPoolExecutor() as pool:
-        return _WORK / sum(pool.map(pace, range(_WORKERS)))
 
 
 def _tier(tier: Tier, arguments: Sequence[str]) -> int:
@@ -148,16 +125,11 @@ def _again(names: Sequence[str]) -> int:
 
 
 def _tier_again(name: str) -> int:
-    failed = {part: _last_failed(part) for part in TIERS[name].parts}
+    records = {part: KEPT / part.name / "v/cache/lastfailed" for part in TIERS[name].parts}
+    failed = {part: json.loads(record.read_text()) for part, record in records.items() if record.exists()}
     if not any(failed.values()):
         raise UserError(f"test: no test of tier '{name}' has failed; run ./drivelab test {name}")
     return _joined([_part_again(part, len(tests)) for part, tests in failed.items() if tests])
-
-
-def _last_failed(part: Part) -> Mapping[str, bool]:
-    record = KEPT / part.name / "v/cache/lastfailed"
-    failed: Mapping[str, bool] = json.loads(record.read_text()) if record.exists() else {}
-    return failed
 
 
 def _part_again(part: Part, count: int) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from drivelab.core.errors import UserError
+from drivelab.core.terminal import print_json
 from drivelab.plan.places import ROOT
 
 DEFAULT_CONFIG = ROOT / "config/virtual_drives.yaml"
@@ -36,7 +37,6 @@ def add_parser(commands: Any) -> None:
 
 
 def _start(options: argparse.Namespace) -> int:
-    from drivelab.core.errors import UserError
     from drivelab.core.units import format_size
     from drivelab.plan.yaml_file import load_yaml
     from drivelab.virtual import manage
@@ -51,7 +51,6 @@ def _start(options: argparse.Namespace) -> int:
 
 
 def _stop(options: argparse.Namespace) -> int:
-    from drivelab.core.errors import UserError
     from drivelab.virtual import manage
 
     refusals = []
@@ -77,7 +76,7 @@ def _status(options: argparse.Namespace) -> int:
 
     drives = manage.status()
     if options.json:
-        print(json.dumps([asdict(drive) for drive in drives], indent=1))
+        print_json([asdict(drive) for drive in drives])
         return 0
     for drive in drives:
         state = f"running for {drive.uptime_s:.0f} s, process {drive.pid}" if drive.alive else "its server has died"
