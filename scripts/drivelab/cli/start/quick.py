@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from drivelab.cli.start.init import project_or_home
 from drivelab.core.errors import UserError
-from drivelab.core.terminal import console, say
+from drivelab.core.terminal import console, print_json, say
 from drivelab.plan.places import COMMAND
 
 _SHEET = Path("config/drives.tsv")
@@ -50,9 +49,7 @@ def _quick(options: argparse.Namespace) -> int:
     from drivelab.core.units import format_size, parse_duration, parse_size
     from drivelab.host.temporary import recover_all
     from drivelab.plan.drive_sheet import load_sheet
-    from drivelab.quick.page import write
-    from drivelab.quick.result import as_mapping
-    from drivelab.quick.session import agree, announcement, plan_looks, show, take
+    from drivelab.quick.session import agree, announcement, as_mapping, plan_looks, show, take
     from drivelab.quick.subjects import LEAST_BYTES, subject_of
 
     if options.history:
@@ -85,27 +82,29 @@ def _quick(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("drivelab: interrupted; this look ends here, and the next one starts from the beginning", file=sys.stderr)
         return 130
-    output = output or (planned.page if here == project else project / planned.page)
-    write(places, planned.warnings, output)
+    from drivelab.quick.page import write  # imports matplotlib, which is slow
+
+    page = output or (planned.page if here == project else project / planned.page)
+    write(places, planned.campaign, page)
     if options.json:
-        json.dump(as_mapping(places, planned.warnings, str(output)), sys.stdout, indent=1, ensure_ascii=False)
-        print()
+        print_json(as_mapping(places, str(page)))
     else:
-        show(places, str(output))
+        show(places, str(page))
     return 0
 
 
 def _history(options: argparse.Namespace) -> int:
-    from drivelab.quick.history import as_mapping, histories, show
+    from drivelab.quick.history import histories, show
     from drivelab.quick.study import RESULTS
 
     wanted = [str(Path(text).resolve()) if Path(text).exists() else text for text in options.places]
     os.chdir(project_or_home())
     found = histories(RESULTS, wanted)
     if options.json:
-        json.dump([as_mapping(history) for history in found], sys.stdout, indent=1, ensure_ascii=False)
-        print()
-    else:
-        for history in found:
-            show(history)
+        print_json([
+            {"name": looks[-1].name, "place": looks[-1].place, "looks": [look.to_mapping() for look in looks]}
+            for looks in found
+        ])  # fmt: skip
+    for looks in found if not options.json else ():
+        show(looks)
     return 0
