@@ -89,7 +89,7 @@ def test_a_folder_keeps_what_is_in_it(
     assert main(["quick", str(folder), "--size", "32MiB", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     (place,) = result["places"]
-    busy, *_, rough = place["warnings"]
+    busy, *_, rough = result["warnings"]
     assert busy.startswith("The machine is busy. ")
     assert "he test file has only 32 MiB" in rough
     assert "The machine is busy. " in (short / result["page"]).read_text()
@@ -166,9 +166,10 @@ def memory() -> Iterator[str]:
 
 def test_a_device_in_memory_is_no_drive(short: Path, memory: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["quick", memory, "--size", "16MiB", "--json"]) == 0
-    (place,) = json.loads(capsys.readouterr().out)["places"]
+    result = json.loads(capsys.readouterr().out)
+    (place,) = result["places"]
     assert place["class"] == "memory"
-    assert any(warning.startswith("This place is memory, not a drive. ") for warning in place["warnings"])
+    assert any(warning.startswith("This place is memory, not a drive. ") for warning in result["warnings"])
     assert "reads only" in place["labels"]
     assert len(place["values"]) == 4
 

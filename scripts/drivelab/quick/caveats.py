@@ -30,11 +30,11 @@ from drivelab.telemetry.drive_sensors import hwmon_folders, temperature_source
 
 BUSY, BETWEEN, ROUGH = "busy", "between", "rough"
 KINDS: Mapping[str, str] = {
-    BUSY: "So something else slows the drive or the host down. Stop it or look again later; "
+    BUSY: "Something else slows the drive or the host down. Stop it or look again later; "
     f"`{COMMAND} doctor` shows the settings of the host.",
-    BETWEEN: "So the numbers are not those of the drive alone. A larger --size gets past caches; "
+    BETWEEN: "The numbers are not those of the drive alone. A larger --size gets past caches; "
     f"`{COMMAND} doctor` shows the settings of CPU, link and cache.",
-    ROUGH: "So this look is rough. Free some space, or look with a larger --size or a longer --time.",
+    ROUGH: "This look is rough. Free some space, or look with a larger --size or a longer --time.",
 }
 """Meaning and remedy of each kind of warning, in their order."""
 Cause = tuple[str, str]

@@ -1,4 +1,4 @@
-"""The page of a quick look: the normal report of its recordings, with the layers and warnings among their notes."""
+"""The page of a quick look: the normal report of its recordings, with layers and warnings among its notes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from drivelab.workflow.layout import Layout
 _OVERVIEW = "quick_look"
 
 
-def write(places: Sequence[Place], campaign: Campaign, output: Path) -> None:
+def write(places: Sequence[Place], campaign: Campaign, found: Sequence[str], output: Path) -> None:
     """Write the report of the recordings of one look; the first place is the basis of a comparison."""
     layout, names = Layout(campaign), [place.plan.drive for place in places]
     paths = {place.plan.recording: place.plan.recording_path for place in places}
@@ -47,7 +47,7 @@ def write(places: Sequence[Place], campaign: Campaign, output: Path) -> None:
     plans = []
     for place, recording in zip(places, recordings, strict=True):
         plan = describe(recording, facts)
-        plans.append({**plan, "notes": [*plan["notes"], *_notes(place)]})
+        plans.append({**plan, "notes": [*plan["notes"], *_notes(place), *found]})
     figures = list(_figures(places, recordings, tables))
     del tables["latency_bins"]  # a report has only those of soaks until steady state
     report = build(tables, facts, plans, figures, datetime.now(UTC))
@@ -58,8 +58,7 @@ def write(places: Sequence[Place], campaign: Campaign, output: Path) -> None:
 def _notes(place: Place) -> Iterator[str]:
     yield "Unconditioned: the drive as it was, neither purged nor preconditioned."
     for layer in place.layers:
-        yield ": ".join(filter(None, (f"Between the numbers and the drive, {layer.words}", " ".join(layer.cautions))))
-    yield from place.warnings
+        yield " ".join((f"Between the numbers and the drive: {layer.words}.", *layer.cautions))
 
 
 def _figures(

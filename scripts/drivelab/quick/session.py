@@ -86,7 +86,8 @@ class Place:
     """What limits the numbers, such as `unconditioned`."""
     values: Sequence[Value]
     sustained: Sustained | None
-    warnings: Sequence[str]
+    causes: Sequence[Cause]
+    """What its numbers show besides the drive."""
     range_bytes: int
     """Size of the file, or of the part of a device that the look uses."""
     written_bytes: int
@@ -214,7 +215,6 @@ def _place(plan: Plan, request: Request, under: tuple[Layer, ...], look: Planned
     cells = tables["cells"]
     values = values_of(cells, tables["latency_bins"])
     device_class = VIRTUAL if plan.virtual else class_of(under)
-    causes = (*look.causes, *caveats.of_values(values, device_class, under))
     filled = sum(int(line["bytes"]) for line in read_journal(plan.recording_path) if line["event"] == "fill")
     return Place(
         plan=plan,
@@ -223,7 +223,7 @@ def _place(plan: Plan, request: Request, under: tuple[Layer, ...], look: Planned
         labels=_labels(plan, request, cells),
         values=values,
         sustained=sustained_of(cells),
-        warnings=warnings(causes),
+        causes=tuple(caveats.of_values(values, device_class, under)),
         range_bytes=min(plan.subject["class"].get("range_bytes", request.capacity_bytes), request.capacity_bytes),
         written_bytes=filled + int(cells["bytes_written"].sum()),
         tables=tables,
@@ -247,7 +247,14 @@ def _labels(plan: Plan, request: Request, cells: pd.DataFrame) -> list[str]:
     return labels
 
 
-def as_mapping(places: Sequence[Place], page: str) -> dict[str, Any]:
+def all_warnings(look: Planned, places: Sequence[Place]) -> tuple[str, ...]:
+    """Return the warnings before and after a look; of several places, each cause names its own."""
+    names = [f" ({place.plan.drive})" if len(places) > 1 else "" for place in places]
+    own = [(kind, text + name) for place, name in zip(places, names, strict=True) for kind, text in place.causes]
+    return warnings([*look.causes, *own])
+
+
+def as_mapping(places: Sequence[Place], found: Sequence[str], page: str) -> dict[str, Any]:
     """Return a look for JSON."""
     of_places = [
         {
@@ -261,14 +268,13 @@ def as_mapping(places: Sequence[Place], page: str) -> dict[str, Any]:
             "written_bytes": place.written_bytes,
             "values": [row(value) for value in place.values],
             "sustained_write": None if place.sustained is None else asdict(place.sustained),
-            "warnings": place.warnings,
         }
         for place in places
     ]
-    return {"drivelab": drivelab.__version__, "page": page, "places": of_places}
+    return {"drivelab": drivelab.__version__, "warnings": found, "page": page, "places": of_places}
 
 
-def show(places: Sequence[Place], page: str) -> None:
+def show(places: Sequence[Place], found: Sequence[str], page: str) -> None:
     """Print the result in at most 80 columns."""
     screen = console(highlight=False, soft_wrap=False)
     labels = list(dict.fromkeys(label for place in places for label in place.labels))
@@ -281,8 +287,8 @@ def show(places: Sequence[Place], page: str) -> None:
                 screen.print(f"{own}{value.shown.words}: {percentiles}.", markup=False)
         if place.sustained is not None:
             screen.print(f"{own}{sustained_words(place.sustained, place.range_bytes)}", markup=False)
-        for warning in place.warnings:
-            screen.print(f"{own}{warning}", markup=False, style="yellow")
+    for warning in found:
+        screen.print(warning, markup=False, style="yellow")
     if len(places) > 1:
         screen.print(CHANGES, markup=False)
     if any(value.host_limited for place in places for value in place.values):

@@ -49,7 +49,7 @@ def _quick(options: argparse.Namespace) -> int:
     from drivelab.core.units import format_size, parse_duration, parse_size
     from drivelab.host.temporary import recover_all
     from drivelab.plan.drive_sheet import load_sheet
-    from drivelab.quick.session import agree, announcement, as_mapping, plan_looks, show, take
+    from drivelab.quick.session import agree, all_warnings, announcement, as_mapping, plan_looks, show, take
     from drivelab.quick.subjects import LEAST_BYTES, subject_of
 
     if options.history:
@@ -85,11 +85,12 @@ def _quick(options: argparse.Namespace) -> int:
     from drivelab.quick.page import write  # imports matplotlib, which is slow
 
     page = output or (planned.page if here == project else project / planned.page)
-    write(places, planned.campaign, page)
+    found = all_warnings(planned, places)
+    write(places, planned.campaign, found, page)
     if options.json:
-        print_json(as_mapping(places, str(page)))
+        print_json(as_mapping(places, found, str(page)))
     else:
-        show(places, str(page))
+        show(places, found, str(page))
     return 0
 
 
