@@ -16,7 +16,7 @@ from rich.text import Text
 from drivelab.core.files import write_atomic
 from drivelab.core.terminal import NO_REDIRECTION, console, strip
 from drivelab.core.units import format_duration
-from drivelab.watch.drive_view import RUNNING, STANDINGS, WAITING
+from drivelab.watch.drive_view import DONE, RUNNING, STANDINGS, WAITING
 from drivelab.watch.rates import Point
 from drivelab.watch.recording_view import latency_words
 from drivelab.watch.study_view import StudyWatch
@@ -152,14 +152,14 @@ def label_words(drive: Mapping[str, Any]) -> str:
 
 def doing_words(drive: Mapping[str, Any]) -> str:
     """Return a drive's activity and problems."""
-    if drive["standing"] in ("measured", "between"):
+    if drive["standing"] in ("measured", DONE):
         parts = [": ".join(part for part in (drive.get("measurement"), STANDINGS[drive["standing"]]) if part)]
     else:
         parts = [f"{drive.get('measurement', '')}, {drive['stage']}: {drive['text']}"]
     if drive["standing"] == RUNNING:
         parts += [_steady_words(drive), _left_words(drive)]
         parts += [f"disturbed: {'; '.join(drive['taints'])}" if drive.get("taints") else ""]
-    elif drive["standing"] not in ("measured", "between"):
+    elif drive["standing"] not in ("measured", DONE):
         parts += [STANDINGS[drive["standing"]], drive["failure"] or ""]
     parts.append(drive.get("trouble") or "")
     return ", ".join(part for part in parts if part)

@@ -104,11 +104,6 @@ def test_a_draft_keeps_its_budget(own: Path, capsys: pytest.CaptureFixture[str])
     assert runs == {"1PB": 8, "3TB": 4}
 
 
-def test_a_difference_that_no_study_shows_is_refused(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "new", "mine", "--drives", "op7", "op28", "--detect", "0.5%"]) == 2
-    assert "needs more than 50 recordings of each drive" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("name", "drives", "protocols", "sentence"),
     [

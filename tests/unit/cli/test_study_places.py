@@ -13,7 +13,7 @@ from drivelab.core.errors import UserError
 from drivelab.plan.places import ROOT
 from drivelab.plan.study import load_study
 from drivelab.plan.study_parts import IN_RESULTS
-from drivelab.workflow.check import check, clashes
+from drivelab.workflow.check import check
 from drivelab.workflow.layout import Layout
 
 STUDY = """\
@@ -28,10 +28,6 @@ def write(name: str, more: str = "") -> str:
     path = f"config/{name}.yaml"
     Path(path).write_text(STUDY.format(name=name) + more)
     return path
-
-
-def test_shipped_studies_do_not_conflict(project: Path) -> None:
-    clashes([check(path)[0] for path in ("config/study.yaml", "config/demo.yaml")])
 
 
 def test_workflow_writes_only_reserved_names() -> None:
@@ -66,17 +62,6 @@ def test_recordings_of_a_fleet_are_not_measured_again(project: Path) -> None:
         layout.check_owner()
     (parts / "op7").rmdir()
     layout.check_owner()
-
-
-def test_results_folder_with_empty_owner_file_has_no_owner(project: Path) -> None:
-    layout = Layout(Campaign.load(write("mine")))
-    layout.claim()
-    owner = Path("results/mine/study.txt")
-    owner.write_text("")
-    layout.check_owner()
-    layout.release(keep=False)
-    layout.claim()
-    assert owner.read_text() == "mine\n"
 
 
 def test_new_study_does_not_reuse_a_name(project: Path) -> None:

@@ -205,11 +205,6 @@ def test_files_of_another_version_are_left_out_and_counted(results: Path, tmp_pa
     assert query(opened, "SELECT count(*) AS n FROM cells").to_pylist() == [{"n": 2}]
 
 
-def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no tables"):
-        open_results(tmp_path)
-
-
 def test_the_list_names_every_table_and_column(
     results: Path, opened: Results, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,7 +14,7 @@ from import_origins import document, job, options
 
 from drivelab.core.errors import UserError
 from drivelab.fio.result import read_result
-from drivelab.imported import fio_json, fio_options
+from drivelab.imported import fio_json
 from drivelab.imported.imported_report import plan_of
 from drivelab.imported.tables import tables_of
 
@@ -68,13 +68,6 @@ def test_files_of_one_workload_are_rounds_in_time_order(tmp_path: Path) -> None:
     row = tables["summary"].query("metric == 'iops'").iloc[0]
     assert (row["value"], row["n"], row["statistic"]) == (1010.0, 3, "median of 3 warm rounds")
     assert (row["spread_low"], row["spread_high"]) == (1000.0, 1020.0)
-
-
-def test_a_single_run_has_no_spread(tmp_path: Path) -> None:
-    path = origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, options())))
-    summary = tables_of(fio_json.read(path, "a"))["summary"]
-    assert len(summary)
-    assert summary[["spread_low", "spread_high"]].isna().all(axis=None)
 
 
 BAD: list[tuple[dict[str, Any], str]] = [
@@ -207,16 +200,6 @@ def test_refused_files_of_a_folder_are_left_out_by_name(tmp_path: Path) -> None:
     assert str(caught.value).splitlines()[1] == recording.left_out[1]
 
 
-def test_files_of_a_folder_are_found_by_what_they_hold(tmp_path: Path) -> None:
-    origins.write(tmp_path / "run.out", document(job(1000.0, 0.0, options())))
-    (tmp_path / "log.txt").write_text("no result")
-    (recording,) = fio_json.read(tmp_path, "a")
-    assert ([row["directory"] for row in recording.cells], recording.left_out) == (["run.out"], [])
-    (tmp_path / "run.out").unlink()
-    with pytest.raises(UserError, match="has no file with fio's JSON; name another folder, or run fio with"):
-        fio_json.read(tmp_path, "a")
-
-
 def test_appended_runs_are_repeats(tmp_path: Path) -> None:
     runs = [document(job(iops, 0.0, options()), second=second) for second, iops in ((10, 1000.0), (21, 1010.0))]
     (tmp_path / "a.json").write_text("\n".join(map(json.dumps, runs)))
@@ -335,10 +318,3 @@ def test_a_folder_of_folders_is_a_sweep(tmp_path: Path) -> None:
         "SEQ 64KiB 75/25 T1Q1": 100.0,
     }
     assert set(tables["cells"]["directory"]) >= {"sdx/4k/randread-16-4.json", "sdx/rw75/64k/rw-1-1.json"}
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("4k", 4096), ("1M", 1 << 20), ("4KiB", 4096), ("512", 512), ("64kb", 65536)]
-)
-def test_sizes_in_fio_notation(text: str, size: int) -> None:
-    assert fio_options.size_bytes(text) == size

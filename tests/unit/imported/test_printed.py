@@ -37,11 +37,6 @@ def test_printed_window_is_judged_again(tmp_path: Path) -> None:
     assert tables["summary"][["spread_low", "spread_high"]].values.tolist() == [[100, 130]]
 
 
-def test_four_rounds_are_not_a_window(tmp_path: Path) -> None:
-    text = "test,variable,unit,v1,v2,v3,v4\nx,4k random write,IOPS,100,100,100,100\n"
-    assert not tables_of(read(tmp_path, text))["steady_state"]["reached"].item()
-
-
 BAD = {
     "block_size,0/100\n4k,100\n": "give --unit",
     "block_size,read\n4k,100\n": "give --unit",
