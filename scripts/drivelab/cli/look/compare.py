@@ -75,23 +75,12 @@ def add_parser(commands: Any) -> None:
         metavar="OUTCOME,...",
         help="exit with status 4 if a value is slower, 5 if any is different, 6 if any is undecided: these words",
     )
-    parser.add_argument(
-        "--all", action="store_true", help="list every metric, also IOPS, throughput and mean latency that say the same"
-    )
-    parser.add_argument(
-        "--conditions",
-        action="store_true",
-        help="list every condition that differs or is not recorded, with the values of both sides",
-    )
-    parser.add_argument(
-        "--origin",
-        action="store_true",
-        help="list where each value comes from: statistic, recordings, cells, and fio's job",
-    )
-    parser.add_argument(
+    parser.flag("--all", "list every metric, also IOPS, throughput and mean latency that say the same")
+    parser.flag("--conditions", "list every condition that differs or is not recorded, with the values of both sides")
+    parser.flag("--origin", "list where each value comes from: statistic, recordings, cells, and fio's job")
+    parser.flag(
         "--forbid-differences",
-        action="store_true",
-        help=f"if anything differs that the selectors do not name, do not compare and exit with status "
+        f"if anything differs that the selectors do not name, do not compare and exit with status "
         f"{DIFFERENCES_FORBIDDEN}",
     )
     parser.set_defaults(handler=_compare)

@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "folders", nargs="+", type=Path, metavar="FOLDER", help="a recording, or a folder above recordings"
     )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.flag("--json", "print the result as JSON")
     parser.set_defaults(handler=_verify)
 
 

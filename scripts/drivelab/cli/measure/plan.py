@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from drivelab.cli.completion import completed_by, studies
 from drivelab.cli.measure.run import in_project
 from drivelab.core.terminal import print_json, print_table, say
 from drivelab.core.units import counted, format_amount, format_duration, format_percentage, format_span
-from drivelab.plan.study import ANY_HOST, DEFAULT_STUDY
+from drivelab.plan.study import ANY_HOST
 
 if TYPE_CHECKING:
     from drivelab.campaign.outlook import Outlook
@@ -21,15 +20,10 @@ if TYPE_CHECKING:
 def add_parser(commands: Any) -> None:
     """Register `plan`."""
     parser = commands.add_parser("plan", help="show what a study would erase, write and measure; touches nothing")
-    study = parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
-    completed_by(study, studies)
-    parser.add_argument(
-        "--commands", action="store_true", help="list every measurement with its shortenings and its fio commands"
-    )
-    parser.add_argument("--json", action="store_true", help="print drives, tests and totals as JSON")
-    parser.add_argument(
-        "--everywhere", action="store_true", help="include measurements of other hosts, as on a cluster"
-    )
+    parser.study()
+    parser.flag("--commands", "list every measurement with its shortenings and its fio commands")
+    parser.flag("--json", "print drives, tests and totals as JSON")
+    parser.flag("--everywhere", "include measurements of other hosts, as on a cluster")
     parser.set_defaults(handler=_plan)
 
 

@@ -32,9 +32,7 @@ def add_parser(commands: Any) -> None:
 
     parser = actions.add_parser("list", help="list the protocols, with the time and bytes they take")
     _add_drive(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="print the list as JSON; times in seconds, volumes in bytes"
-    )
+    parser.flag("--json", "print the list as JSON; times in seconds, volumes in bytes")
     parser.set_defaults(handler=_list)
 
     parser = actions.add_parser(
@@ -52,16 +50,14 @@ def add_parser(commands: Any) -> None:
         help="class of the drive (default: the usual one of the protocol)",
     )
     _add_drive(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="print the same as JSON; times in seconds, volumes in bytes"
-    )
+    parser.flag("--json", "print the same as JSON; times in seconds, volumes in bytes")
     parser.set_defaults(handler=_show)
 
     parser = actions.add_parser(
         "check", help="check that a file is a valid protocol, at full length and at every scale"
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="protocol file, such as config/protocols/pts-iops.yaml")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.flag("--json", "print the result as JSON")
     parser.set_defaults(handler=_check)
 
 

@@ -39,21 +39,21 @@ def add_parser(commands: Any) -> None:
     )
     action.add_argument("--time", metavar="TIME", help="limit of the study's time, such as 3d, which --detect keeps")
     action.add_argument("--written", metavar="AMOUNT", help="limit of the bytes written to each drive, such as 20TB")
-    action.add_argument("--json", action="store_true", help="print the file, its size and its outlook as JSON")
+    action.flag("--json", "print the file, its size and its outlook as JSON")
     action.set_defaults(handler=_new)
 
     action = actions.add_parser(
         "check", help="check studies: settings, drives, budgets, conflicts between studies; touches nothing"
     )
     _add_studies(action)
-    action.add_argument("--json", action="store_true", help="print the checked studies as JSON")
+    action.flag("--json", "print the checked studies as JSON")
     action.set_defaults(handler=_check)
 
     action = actions.add_parser(
         "status", help="show for each drive what is done, running, to do or failed, from files alone"
     )
     _add_studies(action)
-    action.add_argument("--json", action="store_true", help="print all known facts as JSON")
+    action.flag("--json", "print all known facts as JSON")
     action.set_defaults(handler=_status)
 
 

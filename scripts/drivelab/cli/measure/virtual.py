@@ -26,13 +26,13 @@ def add_parser(commands: Any) -> None:
     start.set_defaults(handler=_start)
     stop = actions.add_parser("stop", help="stop one drive or all; remove the remains of killed drives")
     stop.add_argument("names", nargs="*", metavar="NAME", help="drives to stop (default: all)")
-    stop.add_argument("--force", action="store_true", help="stop a drive even if it is mounted or in use")
+    stop.flag("--force", "stop a drive even if it is mounted or in use")
     stop.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="store the drives' state in FOLDER, for a later start"
     )
     stop.set_defaults(handler=_stop)
     status = actions.add_parser("status", help="list the started drives")
-    status.add_argument("--json", action="store_true", help="print the list as JSON")
+    status.flag("--json", "print the list as JSON")
     status.set_defaults(handler=_status)
 
 

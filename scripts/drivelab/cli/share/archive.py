@@ -44,7 +44,7 @@ def add_parser(commands: Any) -> None:
     verify.add_argument(
         "--digest", metavar="SHA256", help="digest that 'create' printed, which you kept apart from the archive"
     )
-    verify.add_argument("--json", action="store_true", help="print the result as JSON")
+    verify.flag("--json", "print the result as JSON")
     verify.set_defaults(handler=_verify)
     restore = actions.add_parser("restore", help="extract the files of an archive into a new folder")
     restore.add_argument("file", type=Path, metavar="FILE", help="an archive")

@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
         "such as MB/s for MiB/s; must be a unit of the same quantity (IOPS, MB/s, MiB/s, us, ms …)",
     )
     parser.add_argument("--pattern", choices=("random", "sequential"), help="values: access pattern")
-    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
+    parser.flag("--json", "print a summary as JSON")
     parser.set_defaults(handler=_import)
 
 

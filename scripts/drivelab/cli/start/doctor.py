@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("devices", nargs="*", metavar="DEVICE", help="drives to check, such as nvme0n1 (default: all)")
     parser.add_argument("--scenario", choices=SCENARIOS, default="synthetic", help="default: synthetic, as for studies")
-    parser.add_argument("--json", action="store_true", help="print the settings as JSON")
+    parser.flag("--json", "print the settings as JSON")
     action = parser.add_mutually_exclusive_group()
     action.add_argument(
         "--apply",

@@ -31,10 +31,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("places", nargs="*", metavar="PLACE", help="folder, /dev/DEVICE, or drive of config/drives.tsv")
     parser.add_argument("--time", default="5min", metavar="TIME", help="time for each place, about (default: 5min)")
     parser.add_argument("--size", metavar="SIZE", help="size of the file or range (default: as before, or up to 8GiB)")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.flag("--json", "print everything as JSON")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="page to write (default: in results/quick)")
-    parser.add_argument("--history", action="store_true", help="show how these places, or all, changed over time")
-    parser.add_argument("--yes", action="store_true", help="allow writes to a real drive of the sheet")
+    parser.flag("--history", "show how these places, or all, changed over time")
+    parser.flag("--yes", "allow writes to a real drive of the sheet")
     parser.set_defaults(handler=_quick)
 
 
