@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from drivelab.cli.parser import Parser
 from drivelab.core.errors import UserError
 from drivelab.plan.places import ROOT, refuse_foreign_file, require_project, restored_folder
 
@@ -26,7 +27,7 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(study=DEMO_STUDY)
 
 
-def _common(parser: argparse.ArgumentParser) -> None:
+def _common(parser: Parser) -> None:
     parser.flag("--yes", "allow drivelab to destroy the data on the study's drives")
     parser.add_argument("--cores", type=_count, default=os.cpu_count() or 1, help="CPU cores for the analysis")
     parser.add_argument(
