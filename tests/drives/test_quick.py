@@ -19,7 +19,7 @@ from drivelab.campaign.planning import Campaign
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.plan.drive_sheet import SheetRow
-from drivelab.quick import before
+from drivelab.quick import caveats
 from drivelab.run import guest
 from drivelab.virtual import fuse
 
@@ -85,15 +85,14 @@ def nameless_bytes(folder: Path) -> int:
 def test_a_folder_keeps_what_is_in_it(
     short: Path, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(before, "reasons", lambda places: ("The machine is busy.",))
+    monkeypatch.setattr(caveats, "of_places", lambda places: ((caveats.BUSY, "the machine is busy"),))
     assert main(["quick", str(folder), "--size", "32MiB", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     (place,) = result["places"]
-    busy, small = result["warnings_before"]
-    assert busy == "The machine is busy."
-    assert small.startswith("The test file has only 32 MiB.")
-    assert "Give a larger --size" in small, "there is space enough"
-    assert "The machine is busy." in (short / result["page"]).read_text()
+    busy, *_, rough = result["warnings"]
+    assert busy.startswith("The machine is busy. ")
+    assert "he test file has only 32 MiB" in rough
+    assert "The machine is busy. " in (short / result["page"]).read_text()
     assert [path.name for path in folder.iterdir()] == ["letter.txt"]
     assert (folder / "letter.txt").read_text() == "Dear Sir"
     assert len(place["values"]) == 10
@@ -167,9 +166,10 @@ def memory() -> Iterator[str]:
 
 def test_a_device_in_memory_is_no_drive(short: Path, memory: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["quick", memory, "--size", "16MiB", "--json"]) == 0
-    (place,) = json.loads(capsys.readouterr().out)["places"]
+    result = json.loads(capsys.readouterr().out)
+    (place,) = result["places"]
     assert place["class"] == "memory"
-    assert place["sentences"][0].startswith("This place is memory, not a drive.")
+    assert any(warning.startswith("This place is memory, not a drive. ") for warning in result["warnings"])
     assert "reads only" in place["labels"]
     assert len(place["values"]) == 4
 

@@ -9,7 +9,9 @@ import textwrap
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+from drivelab.cli.completion import completed_by, studies
 from drivelab.core.errors import suggestion
+from drivelab.plan.study import DEFAULT_STUDY
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "start": ("quick", "init", "demo", "drives", "doctor"),
@@ -37,6 +39,17 @@ class Parser(argparse.ArgumentParser):
             place = re.sub(r"^argument (COMMAND|ACTION): ", "", found["head"])
             message = f"{place}'{wrong}' is unknown; {suggestion(wrong, known)}"
         super().error(message)
+
+    def flag(self, name: str, about: str) -> None:
+        """Add an option without a value."""
+        self.add_argument(name, action="store_true", help=about)
+
+    def study(self) -> None:
+        """Add the study file as an argument that may be left out."""
+        study = self.add_argument(
+            "study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})"
+        )
+        completed_by(study, studies)
 
 
 class RootParser(Parser):

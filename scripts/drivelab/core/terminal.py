@@ -7,11 +7,12 @@ title, erase lines, or hide text. So drivelab prints only through the streams an
 from __future__ import annotations
 
 import io
+import json
 import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.live import Live
     from rich.segment import Segment
-    from rich.table import Table
+    from rich.text import Text
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0 but tab and line feed, DEL, C1 (ECMA-48); controls of text direction (Unicode TR9, section 2), line and
@@ -170,8 +171,19 @@ def wide_console() -> Console:
     return console(highlight=False, width=None if sys.stdout.isatty() else _NO_LIMIT)
 
 
-def print_table(table: Table, screen: Console) -> None:
-    """Print a table; without a terminal, strip trailing spaces from each line."""
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], right: Collection[str] = ()) -> None:
+    """Print texts as a table as wide as the terminal; without one, unlimited and without trailing spaces.
+
+    `right` names the columns that are aligned at the right. If no column has a name, there is no heading.
+    """
+    from rich.table import Table
+    from rich.text import Text
+
+    table, screen = Table(box=None, pad_edge=False, show_header=any(columns)), wide_console()
+    for column in columns:
+        table.add_column(Text(column), justify="right" if column in right else "left")
+    for row in rows:
+        table.add_row(*(Text(field) if isinstance(field, str) else field for field in row))
     if sys.stdout.isatty():
         screen.print(table)
         return
@@ -179,3 +191,8 @@ def print_table(table: Table, screen: Console) -> None:
         screen.print(table, crop=False)
     for line in captured.get().splitlines():
         print(line.rstrip())
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON."""
+    print(json.dumps(value, indent=1, ensure_ascii=False))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -89,14 +88,12 @@ class Comparison:
     @property
     def intended(self) -> pd.DataFrame:
         """Return the rows of `differences` that differ, by intention or without effect."""
-        known = known_differences(self.differences)
-        return known[known["intended"].astype(bool)]
+        return known_differences(self.differences).query("intended")
 
     @property
     def unintended(self) -> pd.DataFrame:
         """Return the rows of `differences` that differ, but not by intention."""
-        known = known_differences(self.differences)
-        return known[~known["intended"].astype(bool)]
+        return known_differences(self.differences).query("not intended")
 
     @property
     def not_recorded(self) -> pd.DataFrame:
@@ -127,8 +124,14 @@ def compare(selectors: Sequence[Selector], results: Path, terms: Terms) -> list[
         raise UserError(f"'{repeated}' is on both sides; choose something else for one side")
     chosen = [(selector, selector.folder or results) for selector in selectors]
     rows = [select(catalogue(folder), selector) for selector, folder in chosen]
-    for text, others in zip(texts[1:], rows[1:], strict=True):
-        _refuse_shared([texts[0], text], rows[0], others)
+    digests = [set(recordings["digests"].explode()) for recordings in rows]
+    for text, others in zip(texts[1:], digests[1:], strict=True):
+        if shared := digests[0] & others:
+            name = rows[0].loc[[bool(shared & set(own)) for own in rows[0]["digests"]], "recording"].iloc[0]
+            raise UserError(
+                f"'{texts[0]}' and '{text}' both have the recording {name}; narrow one of them, for instance by "
+                "measurement or run"
+            )
     sides = [
         side_of(selector, folder, recordings, terms.rse_threshold_pct)
         for (selector, folder), recordings in zip(chosen, rows, strict=True)
@@ -140,52 +143,52 @@ def compare(selectors: Sequence[Selector], results: Path, terms: Terms) -> list[
     return comparisons if len(comparisons) == 1 else _judged_together(comparisons, terms.confidence_pct)
 
 
-def _refuse_shared(names: Sequence[str], basis: pd.DataFrame, others: pd.DataFrame) -> None:
-    """Raise UserError if both sides have a recording."""
-    shared = set(basis["digests"].explode()) & set(others["digests"].explode())
-    if shared:
-        name = basis.loc[[bool(shared & set(digests)) for digests in basis["digests"]], "recording"].iloc[0]
-        raise UserError(
-            f"'{names[0]}' and '{names[1]}' both have the recording {name}; narrow one of them, for instance by "
-            "measurement or run"
-        )
-
-
 def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Comparison:
     """Compare two sides, the basis first; `meant` are the kinds and facets that differ by intention."""
-    measurements = {side.name: sorted(set(side.summary["measurement"])) for side in sides}
+    measurements = [sorted(set(side.summary["measurement"])) for side in sides]
+    different = measurements[0] != measurements[1] and [len(names) for names in measurements] == [1, 1]
     sides = _named_alike(_of_one_measurement(sides))
-    known = pd.concat([side.conditions for side in sides], ignore_index=True)
-    facets = {*known["facet"], *known["kind"], "time", "drive", "host", "setting", "protocol"}
-    names = (sides[0].name, sides[1].name)
-    differences = differences_table(known, [names], [facet for facet in meant if facet in facets])
-    loads = differing_loads(
-        *((side.name, side.summary, side.workloads) for side in sides), intended="protocol" in meant
+    basis, comparison = (side.name for side in sides)
+    known, summary, workloads, exclusions, cells = (
+        pd.concat([getattr(side, name) for side in sides], ignore_index=True)
+        for name in ("conditions", "summary", "workloads", "exclusions", "cells")
     )
-    differences = pd.concat([differences, loads], ignore_index=True)
-    summary = pd.concat([side.summary for side in sides], ignore_index=True)
-    paired = _paired(measurements)
-    workloads = pd.concat([side.workloads for side in sides], ignore_index=True)
-    # within one measurement, the table of differences already has the other facets, and `forbid` applies to them
-    deltas = _deltas(summary, sides[0].name, terms, differences, workloads if paired else workloads[[LOAD]])
+    facets = {*known["facet"], *known["kind"], "time", "drive", "host", "setting", "protocol"}
+    of_conditions = differences_table(known, [(basis, comparison)], [facet for facet in meant if facet in facets])
+    loads = differing_loads(*sides, intended="protocol" in meant)
+    differences = pd.concat([of_conditions, loads], ignore_index=True)
+    deltas = deltas_table(
+        summary,
+        basis,
+        margin_pct=terms.margin_pct,
+        confidence_pct=terms.confidence_pct,
+        differences=differences,
+        unintended="forbid" if terms.forbid else "show",
+        # within one measurement, the table of differences already has the other facets, and `forbid` applies to them
+        workloads=workloads if different else workloads[[LOAD]],
+    )
     if deltas.empty:
         raise UserError(_nothing_in_common(sides))
-    deltas = _with_outcomes(deltas)
+    limits = limited(summary.merge(deltas[_PLACE].drop_duplicates()), known)
+    of_sides = {label: list(dict.fromkeys(rows["drive"])) for label, rows in limits.items()}
     return Comparison(
-        *names,
-        terms,
-        meant,
-        deltas,
-        differences,
-        pd.concat([side.exclusions for side in sides], ignore_index=True),
-        {side.name: tuple(dict.fromkeys(side.summary["recordings"].explode())) for side in sides},
-        _alone(sides),
-        paired,
-        _labels(summary.merge(deltas[_PLACE].drop_duplicates()), known),
-        loads_of(pd.concat([side.cells for side in sides])),
-        summary,
-        {side.name: side.folder for side in sides},
-        _tested(deltas),
+        basis=basis,
+        comparison=comparison,
+        terms=terms,
+        meant=meant,
+        deltas=_with_outcomes(deltas),
+        differences=differences,
+        exclusions=exclusions,
+        recordings={side.name: tuple(dict.fromkeys(side.summary["recordings"].explode())) for side in sides},
+        alone=_alone(sides),
+        measurements={side.name: names[0] for side, names in zip(sides, measurements, strict=True)}
+        if different
+        else {},
+        labels=tuple(label if len(names) > 1 else f"{label} ({names[0]})" for label, names in of_sides.items()),
+        loads=loads_of(cells),
+        values=summary,
+        folders={side.name: side.folder for side in sides},
+        tested=len(_once_each(deltas[deltas["p_adjusted"].notna()])),
     )
 
 
@@ -210,12 +213,6 @@ def _judged_together(comparisons: Sequence[Comparison], confidence_pct: float) -
     ]
 
 
-def _labels(values: pd.DataFrame, conditions: pd.DataFrame) -> tuple[str, ...]:
-    """Return the labels that limit the compared values; a label of one side only names the side."""
-    sides = {label: list(dict.fromkeys(rows["drive"])) for label, rows in limited(values, conditions).items()}
-    return tuple(label if len(names) > 1 else f"{label} ({names[0]})" for label, names in sides.items())
-
-
 def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:
     """Return the kinds and facets that differ by intention: those of unequal keys."""
     meant: dict[str, None] = {}
@@ -230,26 +227,18 @@ def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:
     return tuple(meant)
 
 
-def _tested(deltas: pd.DataFrame) -> int:
-    return len(_once_each(deltas[deltas["p_adjusted"].notna()]))
-
-
 def _with_outcomes(deltas: pd.DataFrame) -> pd.DataFrame:
-    return deltas.assign(outcome=[_outcome(row) for row in deltas.itertuples()])
+    """Add the column `outcome`: the verdict, or IN_RECORDINGS if there are too few recordings for one."""
+    few = deltas["doubts"].map(without_replication).astype(bool)
+    unreplicated = (deltas["verdict"] == CANNOT_TELL) & deltas["delta_pct"].notna() & few
+    return deltas.assign(outcome=deltas["verdict"].mask(unreplicated, IN_RECORDINGS))
 
 
-def _outcome(delta: Any) -> str:
-    """Return the verdict on a difference, or IN_RECORDINGS if there are too few recordings for one."""
-    unreplicated = delta.verdict == CANNOT_TELL and not pd.isna(delta.delta_pct) and without_replication(delta.doubts)
-    return IN_RECORDINGS if unreplicated else str(delta.verdict)
-
-
-def _alone(sides: list[Side]) -> dict[str, tuple[str, ...]]:
+def _alone(sides: Sequence[Side]) -> dict[str, tuple[str, ...]]:
     by_side = {side.name: _named(side.summary) for side in sides}
     common = set.intersection(*map(set, by_side.values()))
-    return {
-        side: tuple(name for place, name in names.items() if place not in common) for side, names in by_side.items()
-    }
+    return {name: tuple(words for place, words in of_side.items() if place not in common)
+            for name, of_side in by_side.items()}  # fmt: skip
 
 
 def _named(summary: pd.DataFrame) -> dict[tuple[str, str, str], str]:
@@ -277,28 +266,6 @@ def _nothing_in_common(sides: list[Side]) -> str:
         f"nothing to compare: {have}; choose the same measurements on both, such as measurement=pts-iops, or one on "
         "each side to compare them cell by cell"
     )
-
-
-def _deltas(
-    summary: pd.DataFrame, basis: str, terms: Terms, differences: pd.DataFrame, workloads: pd.DataFrame
-) -> pd.DataFrame:
-    return deltas_table(
-        summary,
-        basis,
-        margin_pct=terms.margin_pct,
-        confidence_pct=terms.confidence_pct,
-        differences=differences,
-        unintended="forbid" if terms.forbid else "show",
-        workloads=workloads,
-    )
-
-
-def _paired(measurements: Mapping[str, list[str]]) -> dict[str, str]:
-    """Return {side: its single measurement} if the two differ, otherwise empty."""
-    both = [name for names in measurements.values() for name in names]
-    if not len(both) == len({*both}) == len(measurements) == 2:
-        return {}
-    return {side: names[0] for side, names in measurements.items()}
 
 
 def _named_alike(sides: list[Side]) -> list[Side]:

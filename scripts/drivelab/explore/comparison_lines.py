@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from drivelab.analysis.deltas.doubts import numbered
 from drivelab.analysis.deltas.main_values import Value, main_values
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, IN_RECORDINGS, NOT_COMPARED, WORSE
-from drivelab.core.terminal import print_table, visible
+from drivelab.core.terminal import print_table, visible, wide_console
 from drivelab.core.units import format_percentage, scaled
 from drivelab.explore.compare import Comparison
 from drivelab.report.numbers import capital, is_missing, metric_name, number, unit_of
@@ -49,9 +47,9 @@ class Line:
     outcome: str
     reasons: tuple[int, ...]
     """Numbers of the reasons that weaken the verdict, from 1; those of all values are left out."""
-    continues: bool
+    continues: bool = False
     """Whether the line above has the same workload."""
-    repeats: bool
+    repeats: bool = False
     """Whether the line above has the same value of another side."""
 
 
@@ -64,6 +62,11 @@ class Lines:
     """Reasons that hold for every value."""
     reasons: tuple[str, ...]
     """The others; the first is number 1."""
+
+    @property
+    def texts(self) -> list[str]:
+        return [*(f"All values: {reason}" for reason in self.of_all),
+                *(f"[{number}] {reason}" for number, reason in enumerate(self.reasons, start=1))]  # fmt: skip
 
 
 def lines(comparisons: Sequence[Comparison], *, every: bool) -> Lines:
@@ -90,38 +93,29 @@ def lines(comparisons: Sequence[Comparison], *, every: bool) -> Lines:
 
 def _by_value(deltas: pd.DataFrame, positions: Iterable[int]) -> list[int]:
     """Sort positions so that those of a cell, and of a value, follow each other, in the order of the first ones."""
-    cells: dict[tuple[str, str], int] = {}
-    values: dict[tuple[str, str, str], int] = {}
-    places = {}
-    for position in positions:
-        cell, metric = tuple(deltas[name].iloc[position] for name in ("measurement", "cell_label")), deltas["metric"]
-        value = (*cell, metric.iloc[position])
-        places[position] = (cells.setdefault(cell, len(cells)), values.setdefault(value, len(values)))
-    return sorted(places, key=places.__getitem__)
+    chosen = deltas.iloc[list(positions)]
+    by_cell = chosen.groupby(["measurement", "cell_label"], sort=False).ngroup()
+    by_value = chosen.groupby(["measurement", "cell_label", "metric"], sort=False).ngroup()
+    return [position for *_, position in sorted(zip(by_cell, by_value, chosen.index, strict=True))]
 
 
 def _line(delta: Any, load: str | None, reasons: tuple[int, ...]) -> Line:
     values = [float("nan") if is_missing(value) else value for value in (delta.basis_value, delta.comparison_value)]
     values, unit = scaled(values, unit_of(delta.metric, delta.unit))
+    basis, comparison = ("" if value != value else number(value) for value in values)
     return Line(
-        delta.comparison,
-        delta.measurement,
-        capital(value_words(delta.cell_label, delta.metric, load)),
-        metric_name(delta.metric),
-        _shown(values[0]),
-        _shown(values[1]),
-        unit,
-        "" if delta.delta_pct != delta.delta_pct else f"{format_percentage(delta.delta_pct, signed=True)} %",
-        interval(delta.interval_low_pct, delta.interval_high_pct),
-        delta.outcome,
-        reasons,
-        continues=False,
-        repeats=False,
+        side=delta.comparison,
+        measurement=delta.measurement,
+        workload=capital(value_words(delta.cell_label, delta.metric, load)),
+        metric=metric_name(delta.metric),
+        basis=basis,
+        comparison=comparison,
+        unit=unit,
+        delta="" if delta.delta_pct != delta.delta_pct else f"{format_percentage(delta.delta_pct, signed=True)} %",
+        interval=interval(delta.interval_low_pct, delta.interval_high_pct),
+        outcome=delta.outcome,
+        reasons=reasons,
     )
-
-
-def _shown(value: float) -> str:
-    return "" if value != value else number(value)
 
 
 def _main(deltas: pd.DataFrame, marks: Sequence[tuple[int, ...]]) -> list[int]:
@@ -153,14 +147,9 @@ def largest(comparison: Comparison) -> str:
     ratios = np.log1p(rows["delta_pct"].clip(lower=-99.99) / 100)  # so that -50 % is as large as +100 %
     row = next(rows.loc[[ratios.abs().idxmax()]].itertuples())
     line = _line(row, comparison.loads.get((row.measurement, row.cell_label)), ())
-    how_sure = ", ".join(filter(None, (line.interval, _p_words(row.p_adjusted))))
+    p_value = "" if row.p_adjusted != row.p_adjusted else f"p = {row.p_adjusted:.2g}"
+    how_sure = ", ".join(filter(None, (line.interval, "p < 0.001" if row.p_adjusted < 0.001 else p_value)))
     return f"{line.workload}: {line.delta}{f' ({how_sure})' if how_sure else ''}"
-
-
-def _p_words(p_value: float) -> str:
-    if p_value != p_value:
-        return ""
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
 
 
 def failing(comparisons: Sequence[Comparison], wanted: Sequence[str]) -> dict[str, int]:
@@ -174,42 +163,41 @@ _COLOURS = {**dict.fromkeys(BETTER, "green"), **dict.fromkeys(WORSE, "red")}
 _SPECIAL = str.maketrans({character: f"\\{character}" for character in r"\`*_[]|<>"})
 
 
-def print_values(comparisons: Sequence[Comparison], names: Mapping[str, str], console: Console, *, every: bool) -> None:
+def print_values(comparisons: Sequence[Comparison], names: Mapping[str, str], *, every: bool) -> None:
     """Print a line for each value, and the reasons that weaken its verdict; those of all values once.
 
     `names` has the heading of each side.
     """
     shown = lines(comparisons, every=every)
-    columns, right = _columns(shown, names)
-    table = Table(box=None, pad_edge=False)
-    for column in columns:
-        table.add_column(Text(column), justify="right" if column in right else "left")
-    for line in shown.lines:
-        fields = _fields(shown, line, names)
-        styles = {line.outcome: _COLOURS.get(line.outcome, "")}
-        table.add_row(*(Text(field, style=styles.get(field.partition(" [")[0], "")) for field in fields))
-    print_table(table, console)
-    for reason in _reasons(shown):
-        console.print(reason, markup=False)
+    columns = _columns(shown, names)
+    rows = [
+        [Text(field, style=_COLOURS.get(field.partition(" [")[0], "")) for field in _fields(columns, line)]
+        for line in shown.lines
+    ]
+    print_table([column.name for column in columns], rows, {column.name for column in columns if column.is_number})
+    for reason in shown.texts:
+        wide_console().print(reason, markup=False)
 
 
 def markdown(comparisons: Sequence[Comparison], headlines: Sequence[str], *, every: bool) -> str:
     """Return comparisons as one table in Markdown, with the headline of each and all reasons."""
     shown = lines(comparisons, every=every)
     names = {side: side for comparison in comparisons for side in (comparison.basis, comparison.comparison)}
-    columns, right = _columns(shown, names)
-    rows = [columns, ["--:" if column in right else ":--" for column in columns]]
-    rows += [
-        [field.translate(_SPECIAL) for field in _fields(shown, replace(line, continues=False, repeats=False), names)]
-        for line in shown.lines
+    columns = _columns(shown, names)
+    whole = (replace(line, continues=False, repeats=False) for line in shown.lines)
+    rows = [
+        [column.name for column in columns],
+        ["--:" if column.is_number else ":--" for column in columns],
+        *([field.translate(_SPECIAL) for field in _fields(columns, line)] for line in whole),
     ]
     of_data = dict.fromkeys(label for comparison in comparisons for label in comparison.labels)
-    labels = [f"Labels: {', '.join(of_data)}"] if of_data else []
-    parts = (*(f"**{headline.translate(_SPECIAL)}**" for headline in headlines),
-             *(label.translate(_SPECIAL) for label in labels))  # fmt: skip
-    table = "\n".join(f"| {' | '.join(row)} |".replace("\n", " ") for row in rows)
-    reasons = "\n".join(f"* {reason.translate(_SPECIAL)}" for reason in _reasons(shown))
-    return visible("\n\n".join(filter(None, (*parts, table, reasons)))) + "\n"
+    parts = [
+        *(f"**{headline.translate(_SPECIAL)}**" for headline in headlines),
+        f"Labels: {', '.join(of_data)}".translate(_SPECIAL) if of_data else "",
+        "\n".join(f"| {' | '.join(row)} |".replace("\n", " ") for row in rows),
+        "\n".join(f"* {reason.translate(_SPECIAL)}" for reason in shown.texts),
+    ]
+    return visible("\n\n".join(filter(None, parts))) + "\n"
 
 
 def junit(comparisons: Sequence[Comparison], fail_on: Sequence[str]) -> str:
@@ -224,62 +212,57 @@ def junit(comparisons: Sequence[Comparison], fail_on: Sequence[str]) -> str:
 
 
 def _suite(comparison: Comparison, fail_on: Sequence[str]) -> ElementTree.Element:
-    shown = lines([comparison], every=True)
     refused = {outcome for key in fail_on for outcome in FAIL_ON[key]}
     suite = ElementTree.Element("testsuite", name=visible(f"{comparison.comparison} against {comparison.basis}"))
-    for line in shown.lines:
+    for line in lines([comparison], every=True).lines:
         name = f"{line.workload.partition(': ')[0]}: {line.metric}"
         case = ElementTree.SubElement(suite, "testcase", classname=visible(line.measurement), name=visible(name))
-        words = f"{line.outcome}: {line.basis} to {line.comparison} {line.unit}, {line.delta or 'no delta'}"
+        words = visible(f"{line.outcome}: {line.basis} to {line.comparison} {line.unit}, {line.delta or 'no delta'}")
         if line.outcome in refused:
-            ElementTree.SubElement(case, "failure", message=visible(words))
+            ElementTree.SubElement(case, "failure", message=words)
         elif line.outcome in FAIL_ON["undecided"]:
-            ElementTree.SubElement(case, "skipped", message=visible(words))
+            ElementTree.SubElement(case, "skipped", message=words)
         else:
-            ElementTree.SubElement(case, "system-out").text = visible(words)
+            ElementTree.SubElement(case, "system-out").text = words
     counts = {"tests": "testcase", "failures": "testcase/failure", "skipped": "testcase/skipped"}
     suite.attrib.update({key: str(len(suite.findall(path))) for key, path in counts.items()})
     return suite
 
 
-def _columns(shown: Lines, names: Mapping[str, str]) -> tuple[list[str], set[str]]:
-    """Return the headings, and those of numbers; without intervals there is no column for them.
+class _Column(NamedTuple):
+    """A column of the table of values."""
+
+    name: str
+    text: Callable[[Line], str]
+    is_number: bool = False
+    is_shown: bool = True
+
+
+def _columns(shown: Lines, names: Mapping[str, str]) -> list[_Column]:
+    """Return the columns; without intervals there is none for them, and without replication none for verdicts.
 
     With several sides, the basis has a column, and each line names the side that it compares.
     """
-    several, intervals, unreplicated = _kinds(shown)
+    intervals = any(line.interval for line in shown.lines)
+    unreplicated = all(line.outcome == IN_RECORDINGS for line in shown.lines)
     basis, *sides = names.values()
-    numbers = [basis, sides[0] if len(sides) == 1 else "value"]
-    delta = ["delta in\nthese recordings" if unreplicated else "delta", *(["interval"] if intervals else [])]
-    columns = [
-        *(["test"] if several else []), "workload", basis, *(["compared"] if len(sides) > 1 else []), numbers[1],
-        "unit", *delta, *([] if unreplicated else ["verdict"]),
-    ]  # fmt: skip
-    return columns, {*numbers, *delta}
+    columns = (
+        _Column("test", lambda line: "" if line.continues else line.measurement,
+                is_shown=len({line.measurement for line in shown.lines}) > 1),
+        _Column("workload", lambda line: "" if line.repeats else "  " * line.continues + (
+            line.metric if line.continues else line.workload)),
+        _Column(basis, lambda line: line.basis, is_number=True),
+        _Column("compared", lambda line: names[line.side], is_shown=len(sides) > 1),
+        _Column(sides[0] if len(sides) == 1 else "value", lambda line: line.comparison, is_number=True),
+        _Column("unit", lambda line: line.unit),
+        _Column("delta in\nthese recordings", lambda line: line.delta + mark(line.reasons), is_number=True,
+                is_shown=unreplicated),
+        _Column("delta", lambda line: line.delta, is_number=True, is_shown=not unreplicated),
+        _Column("interval", lambda line: line.interval, is_number=True, is_shown=intervals),
+        _Column("verdict", lambda line: line.outcome + mark(line.reasons), is_shown=not unreplicated),
+    )  # fmt: skip
+    return [column for column in columns if column.is_shown]
 
 
-def _fields(shown: Lines, line: Line, names: Mapping[str, str]) -> list[str]:
-    several, intervals, unreplicated = _kinds(shown)
-    reasons = mark(line.reasons)
-    return [
-        *(["" if line.continues else line.measurement] if several else []),
-        "" if line.repeats else f"  {line.metric}" if line.continues else line.workload,
-        line.basis, *([names[line.side]] if len(names) > 2 else []), line.comparison, line.unit,
-        line.delta + (reasons if unreplicated else ""),
-        *([line.interval] if intervals else []),
-        *([] if unreplicated else [line.outcome + reasons]),
-    ]  # fmt: skip
-
-
-def _kinds(shown: Lines) -> tuple[bool, bool, bool]:
-    """Return whether there are several measurements, intervals, and differences without replication only."""
-    return (
-        len({line.measurement for line in shown.lines}) > 1,
-        any(line.interval for line in shown.lines),
-        all(line.outcome == IN_RECORDINGS for line in shown.lines),
-    )
-
-
-def _reasons(shown: Lines) -> list[str]:
-    return [*(f"All values: {reason}" for reason in shown.of_all),
-            *(f"[{number}] {reason}" for number, reason in enumerate(shown.reasons, start=1))]  # fmt: skip
+def _fields(columns: Sequence[_Column], line: Line) -> list[str]:
+    return [column.text(line) for column in columns]

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from drivelab.analysis.verdict import FINE
@@ -27,6 +26,16 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of the result: a row for each rated value and measurement with its workload. `limit` is `rated` with the
 tolerance, both in the unit of `heading`; `n` counts recordings; `reason` says why a verdict is CANNOT_TELL."""
+_OF_SUMMARY = (
+    "measurement",
+    "cell_label",
+    "value",
+    "interval_low",
+    "interval_high",
+    "reduced",
+    "virtual",
+    "recordings",
+)
 _FEWEST = 3
 
 
@@ -39,7 +48,8 @@ def data_sheet_check(results: Path, sheet: DataSheet, selectors: Sequence[Select
     for selector in selectors:
         folder = selector.folder or results
         side = side_of(selector, folder, select(catalogue(folder), selector))
-        model = _model(side)
+        models = side.conditions.loc[side.conditions["facet"] == "model", "value"]
+        model = str(models.iloc[-1]) if len(models) else ""
         if not sheet.is_of(model):
             raise UserError(
                 f"{sheet.path} rates the model '{sheet.model}', but '{selector.text}' is of the model '{model}'; name "
@@ -49,39 +59,24 @@ def data_sheet_check(results: Path, sheet: DataSheet, selectors: Sequence[Select
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def _model(side: Side) -> str:
-    models = side.conditions.loc[side.conditions["facet"] == "model", "value"]
-    return str(models.iloc[-1]) if len(models) else ""
-
-
 def check(side: Side, sheet: DataSheet) -> Iterator[dict[str, Any]]:
     """Yield rows with COLUMNS, except drive and model, for each rated value of a data sheet."""
     for rating in sheet.ratings:
-        values = _values(side, rating)
+        rated = {"rating": rating.cell.label, "metric": rating.metric, "heading": heading(rating.metric),
+                 "rated": rating.rated, "limit": rating.limit}  # fmt: skip
+        places = _places(side, rating)
+        values = side.summary[side.summary["metric"] == rating.metric].merge(places, on=["measurement", "cell_label"])
         for value in values.to_dict("records"):
-            yield {**_rated(rating), **_judged(value, rating, _unmet(side, value, rating))}
+            unmet = _unmet(side, value, rating)
+            verdict, reason = (CANNOT_TELL, unmet) if unmet else _verdict(value, rating)
+            known = {name: value[name] for name in _OF_SUMMARY}
+            yield {**rated, **known, "n": len(value["recordings"]), "verdict": verdict, "reason": reason}
         if values.empty:
             by = f" by the protocol {rating.protocol}" if rating.protocol else ""
-            lacking = "has this workload" if _places(side, rating).empty else f"gives this {metric_name(rating.metric)}"
+            lacking = "has this workload" if places.empty else f"gives this {metric_name(rating.metric)}"
             reason = f"not measured: no cell{by} {lacking}"
-            yield {**_rated(rating), "verdict": CANNOT_TELL, "reason": reason, "reduced": False, "virtual": False,
+            yield {**rated, "verdict": CANNOT_TELL, "reason": reason, "reduced": False, "virtual": False,
                    "n": 0, "recordings": []}  # fmt: skip
-
-
-def _rated(rating: Rating) -> dict[str, Any]:
-    return {
-        "rating": rating.cell.label,
-        "metric": rating.metric,
-        "heading": heading(rating.metric),
-        "rated": rating.rated,
-        "limit": rating.limit,
-    }
-
-
-def _values(side: Side, rating: Rating) -> pd.DataFrame:
-    """Return the rows of `summary` whose cells have the rated workload."""
-    values = side.summary[side.summary["metric"] == rating.metric]
-    return values.merge(_places(side, rating), on=["measurement", "cell_label"])
 
 
 def _places(side: Side, rating: Rating) -> pd.DataFrame:
@@ -111,17 +106,6 @@ def _unmet(side: Side, value: dict[str, Any], rating: Rating) -> str | None:
     return None
 
 
-def _judged(value: dict[str, Any], rating: Rating, unmet: str | None) -> dict[str, Any]:
-    verdict, reason = _verdict(value, rating)
-    return {
-        **{name: value[name] for name in ("measurement", "cell_label", "value", "interval_low", "interval_high")},
-        **{name: value[name] for name in ("reduced", "virtual", "recordings")},
-        "n": len(value["recordings"]),
-        "verdict": CANNOT_TELL if unmet else verdict,
-        "reason": unmet or reason,
-    }
-
-
 def _verdict(value: dict[str, Any], rating: Rating) -> tuple[str, str]:
     """Return verdict and reason: the whole interval must be on one side of the limit."""
     if value["verdict"] not in FINE:
@@ -144,32 +128,26 @@ def print_check(checked: pd.DataFrame) -> None:
     """Print a result of `data_sheet_check`: a table for each selector."""
     console = wide_console()
     colours = {PASS: "green", FAIL: "bold red", CANNOT_TELL: "yellow"}
+    numbers = ("rated", "limit", "measured", "95 % interval")
     for (drive, model), rows in checked.groupby(["drive", "model"], sort=False):
         counts = [f"{sum(rows['verdict'] == verdict)} {verdict}" for verdict in VERDICTS]
         labels = [label for label in ("reduced", "virtual") if rows[label].any()]
         how = f"; [yellow]{', '.join(labels)}[/]" if labels else ""
         console.print(f"[bold]{escape(f'{drive} ({model}): ' + ', '.join(counts))}[/]{how}")
         reasons = list(dict.fromkeys(reason for reason in rows["reason"] if reason))
-        shown = Table(box=None, pad_edge=False)
-        for name in ("workload", "value", "in"):
-            shown.add_column(name)
-        for name in ("rated", "limit", "measured", "95 % interval"):
-            shown.add_column(name, justify="right")
-        shown.add_column("verdict")
+        fields = []
         for row in rows.itertuples():
-            known = not is_missing(row.interval_low)
-            mark = f" [{reasons.index(row.reason) + 1}]" if row.reason else ""
-            shown.add_row(
-                row.rating,
-                row.heading,
-                "" if is_missing(row.measurement) else _place(row.measurement, row.cell_label, row.rating),
-                number(row.rated),
-                number(row.limit),
-                "" if is_missing(row.value) else number(row.value),
-                f"{number(row.interval_low)} to {number(row.interval_high)}" if known else "",
-                Text(f"{row.verdict}{mark}", style=colours[row.verdict]),
+            measured = not is_missing(row.measurement)
+            interval = (
+                "" if is_missing(row.interval_low) else f"{number(row.interval_low)} to {number(row.interval_high)}"
             )
-        print_table(shown, console)
+            mark = f" [{reasons.index(row.reason) + 1}]" if row.reason else ""
+            fields.append([
+                row.rating, row.heading, _place(row.measurement, row.cell_label, row.rating) if measured else "",
+                number(row.rated), number(row.limit), "" if is_missing(row.value) else number(row.value), interval,
+                Text(f"{row.verdict}{mark}", style=colours[row.verdict]),
+            ])  # fmt: skip
+        print_table(["workload", "value", "in", *numbers, "verdict"], fields, numbers)
         for place, reason in enumerate(reasons, start=1):
             console.print(escape(f"[{place}] {reason}"))
 

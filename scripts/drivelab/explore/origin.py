@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -21,12 +20,15 @@ def origins(comparison: Comparison) -> pd.DataFrame:
 
     `drive` is the side. `recordings` and `evidence` are paths, except of imported values.
     """
-    values = comparison.values.merge(comparison.deltas[[*_CELL, "metric"]].drop_duplicates())
-    paths = {
-        name: [_paths(comparison.folders[row.drive], getattr(row, name)) for row in values.itertuples()]
-        for name in ("recordings", "evidence")
-    }
-    return values[_COLUMNS].assign(**paths)
+    values = comparison.values.merge(comparison.deltas[[*_CELL, "metric"]].drop_duplicates())[_COLUMNS]
+    for name in ("recordings", "evidence"):
+        roots = [comparison.folders[side] / "recordings" for side in values["drive"]]
+        paths = [
+            [(root / place, place) for place in map(str, places)]
+            for root, places in zip(roots, values[name], strict=True)
+        ]
+        values[name] = [[str(path) if path.is_dir() else place for path, place in of_value] for of_value in paths]
+    return values
 
 
 def origin_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
@@ -36,7 +38,10 @@ def origin_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
     for (measurement, label), of_cell in grouped(rows, lambda row: (row["measurement"], row["cell_label"])).items():
         yield f"{measurement}, {label}"
         for side, of_side in grouped(of_cell, lambda row: row["drive"]).items():
-            yield f"  {side}: {_statistics(of_side)}"
+            metrics = grouped(of_side, lambda row: row["statistic"])
+            yield f"  {side}: " + "; ".join(
+                f"{statistic} of {', '.join(row['metric'] for row in of_one)}" for statistic, of_one in metrics.items()
+            )
             evidence = dict.fromkeys(place for row in of_side for place in row["evidence"])
             for recording in dict.fromkeys(name for row in of_side for name in row["recordings"]):
                 cells = [place.removeprefix(f"{recording}/") for place in evidence if place.startswith(f"{recording}/")]
@@ -44,15 +49,3 @@ def origin_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
             job = next((path for place in evidence if (path := Path(place) / "job.fio").is_file()), None)
             if job is not None:
                 yield f"    job.fio: {' '.join(job.read_text(encoding='utf-8', errors='replace').split())}"
-
-
-def _statistics(rows: list[dict[str, Any]]) -> str:
-    """Name each statistic with its metrics."""
-    metrics = grouped(rows, lambda row: row["statistic"])
-    return "; ".join(f"{name} of {', '.join(row['metric'] for row in of_name)}" for name, of_name in metrics.items())
-
-
-def _paths(results: Path, places: Any) -> list[str]:
-    """Return the folders of recordings, or of their cells; a name that has no folder stays."""
-    paths = {place: results / "recordings" / place for place in map(str, places)}
-    return [str(path) if path.is_dir() else place for place, path in paths.items()]

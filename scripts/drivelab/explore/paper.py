@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,8 @@ from drivelab.recording.folders import owner
 from drivelab.tables import io
 
 CAPTIONS = "captions.md"
+_KEY = re.compile(r"/[0-9a-f]{12}-run(\d+)/")
+"""The part of a figure's place that names the recording."""
 
 
 @dataclass(frozen=True)
@@ -95,18 +98,9 @@ def _study(results: Path) -> _Study:
 
 def _of_first_runs(found: Sequence[str]) -> list[str]:
     """Return the places of figures of the first run of each drive and measurement."""
-    first = {min(runs, key=_run) for runs in grouped(found, _without_run).values()}
+    runs = grouped(found, lambda place: _KEY.sub("/", place))
+    first = {min(places, key=lambda place: int("".join(_KEY.findall(place)) or 0)) for places in runs.values()}
     return [place for place in found if place in first]
-
-
-def _without_run(place: str) -> tuple[str, ...]:
-    drive, measurement, *_, name = place.split("/")
-    return drive, measurement, name
-
-
-def _run(place: str) -> int:
-    digits = place.rpartition("/")[0].rpartition("-run")[2]
-    return int(digits) if digits.isdigit() else 0
 
 
 def _caption(study: _Study, place: str) -> str:

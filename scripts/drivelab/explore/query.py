@@ -10,8 +10,7 @@ import multiprocessing
 import os
 import re
 import signal
-import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import chain
@@ -46,7 +45,6 @@ _CONFIG: Mapping[str, Any] = {
 _SHARE_OF_MEMORY = 0.5
 """Largest share of memory for a query: the rest is for other programs, such as a measurement."""
 _BATCH_ROWS = 100_000
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,13 @@ def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
                 files[path.stem].append(str(path))
             else:
                 outdated += 1
-    return Results({name: _dataset(name, paths) for name, paths in files.items()}, outdated)
+    datasets = {
+        name: ds.dataset(paths, schema=SCHEMAS[name], partitioning="hive")
+        if paths
+        else ds.dataset(SCHEMAS[name].empty_table())
+        for name, paths in files.items()
+    }
+    return Results(datasets, outdated)
 
 
 def query(results: Results, sql: str, most_bytes: int | None = None, time_limit_s: float = 300) -> pa.Table:
@@ -97,15 +101,16 @@ def query(results: Results, sql: str, most_bytes: int | None = None, time_limit_
     fork = multiprocessing.get_context("fork")
     ours, theirs = fork.Pipe(duplex=False)
     process = fork.Process(target=_carry_out, args=(results, sql, limit_bytes, theirs, os.getpid()), daemon=True)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)  # until each process has its own handlers
     try:
-        # the mask holds for this thread only; a signal to another thread would still run its handler here
-        with deferred():
+        with deferred():  # until the other process has its own handlers
             process.start()
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         theirs.close()
-        schema, *batches = _received(ours, limit_bytes, time_limit_s)
-        return pa.Table.from_batches(batches, schema)
+        if not ours.poll(time_limit_s):
+            raise UserError(
+                f"the query exceeds its time limit of {format_duration(time_limit_s)}; query less, for instance with "
+                "WHERE or LIMIT, or allow more time with --time-limit"
+            )
+        answer = ours.recv()
     except EOFError:
         process.join()
         raise UserError(
@@ -118,6 +123,10 @@ def query(results: Results, sql: str, most_bytes: int | None = None, time_limit_
             process.join()
             process.close()
         ours.close()
+    if isinstance(answer, UserError):
+        raise answer
+    table: pa.Table = answer
+    return table
 
 
 def _require_reading(sql: str) -> None:
@@ -158,56 +167,34 @@ def _words(sql: str) -> list[str]:
     ]
 
 
-def _received(connection: Connection, most_bytes: int, time_limit_s: float) -> Iterator[Any]:
-    """Yield schema and batches as the other process sends them. Raise the UserError that it sends."""
-    deadline_s, taken_bytes = time.monotonic() + time_limit_s, 0
-    while connection.poll(max(deadline_s - time.monotonic(), 0)):
-        message = connection.recv()
-        if message is None:
-            return
-        if isinstance(message, UserError):
-            raise message
-        taken_bytes += message.nbytes if isinstance(message, pa.RecordBatch) else 0
-        if taken_bytes > most_bytes:
-            raise _too_large(most_bytes)
-        yield message
-    raise UserError(
-        f"the query exceeds its time limit of {format_duration(time_limit_s)}; query less, for instance with WHERE or "
-        "LIMIT, or allow more time with --time-limit"
-    )
-
-
 def _carry_out(results: Results, sql: str, most_bytes: int, connection: Connection, parent: int) -> None:
-    """Send schema, batches and None, or the UserError why there is no answer."""
+    """Send the result, or the UserError why there is none."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the waiting process handles Ctrl-C and kills this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     end_with(parent)
     try:
         with duckdb.connect(":memory:", config={**_CONFIG, "memory_limit": f"{most_bytes}B"}) as database:
             for name, dataset in results.datasets.items():
                 database.register(name, dataset)
-            for message in _answer(database, sql):
-                connection.send(message)
-            connection.send(None)
+            answer = _answer(database, sql, most_bytes)
+        connection.send(answer)
     except (duckdb.OutOfMemoryException, MemoryError):
-        connection.send(_too_large(most_bytes))
+        connection.send(UserError(
+            f"the query exceeds its memory limit of {most_bytes / 2**20:.0f} MiB; query less, for instance with WHERE "
+            "or LIMIT"))  # fmt: skip
     except duckdb.Error as error:
         connection.send(UserError(f"the query failed: {_first_line(error)}; 'drivelab query' without arguments lists "
                                   "the tables, and with the name of one its columns"))  # fmt: skip
 
 
-def _answer(database: duckdb.DuckDBPyConnection, sql: str) -> Iterator[pa.Schema | pa.RecordBatch]:
-    reader = database.sql(sql).to_arrow_reader(_BATCH_ROWS)
-    yield reader.schema
-    yield from reader
-
-
-def _too_large(most_bytes: int) -> UserError:
-    return UserError(
-        f"the query exceeds its memory limit of {most_bytes / 2**20:.0f} MiB; query less, for instance with WHERE or "
-        "LIMIT"
-    )
+def _answer(database: duckdb.DuckDBPyConnection, sql: str, most_bytes: int) -> pa.Table:
+    """Return the result; raises MemoryError if it exceeds `most_bytes`, which DuckDB's own limit does not cover."""
+    reader, batches, taken_bytes = database.sql(sql).to_arrow_reader(_BATCH_ROWS), [], 0
+    for batch in reader:
+        batches.append(batch)
+        if (taken_bytes := taken_bytes + batch.nbytes) > most_bytes:
+            raise MemoryError
+    return pa.Table.from_batches(batches, reader.schema)
 
 
 def named_in(sql: str) -> set[str] | None:
@@ -219,9 +206,10 @@ def named_in(sql: str) -> set[str] | None:
 def columns(results: Results) -> list[tuple[str, int, list[tuple[str, str]]]]:
     """Return each table with its number of rows, and names and types of its columns."""
     return [
-        (name, dataset.count_rows(), [(field.name, _type(field)) for field in dataset.schema])
+        (name, dataset.count_rows(),
+         [(field.name, f"{field.type}{'' if field.nullable else ', never null'}") for field in dataset.schema])
         for name, dataset in results.datasets.items()
-    ]
+    ]  # fmt: skip
 
 
 def records(table: pa.Table) -> list[dict[str, Any]]:
@@ -239,15 +227,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value if value is None or isinstance(value, str | bool | int) else str(value)
-
-
-def _dataset(name: str, paths: list[str]) -> ds.Dataset:
-    schema = SCHEMAS[name]
-    return ds.dataset(paths, schema=schema, partitioning="hive") if paths else ds.dataset(schema.empty_table())
-
-
-def _type(field: pa.Field) -> str:
-    return f"{field.type}{'' if field.nullable else ', never null'}"
 
 
 def _first_line(error: duckdb.Error) -> str:

@@ -60,31 +60,25 @@ def tables_of(results: Path, place: str) -> Mapping[str, pd.DataFrame]:
     """Return the tables that the figure at a place is drawn from."""
     from drivelab.figures.base.sheets import tables_of as tables_of_figure
 
-    *parts, name = place.split("/")
-    measurement = parts[1]
-    recordings = ["/".join(parts)] if parts[0] != COMPARISON else _compared(results, measurement)
+    drive, measurement, *_ = parts = place.split("/")[:-1]
+    study = {name: results / f"tables/{name}.parquet" for name in OF_THE_STUDY}
+    of_study = {name: io.read([path] if path.exists() else [], name) for name, path in study.items()}
+    recordings = ["/".join(parts)]
+    if drive == COMPARISON:  # of a measurement, or of all measurements NAME.VALUE of a protocol with several
+        names = [*of_study["summary"]["recordings"].explode(), *of_study["exclusions"]["recording"]]
+        recordings = [name for name in dict.fromkeys(map(str, names))
+                      if f"{name.split('/')[1]}.".startswith(f"{measurement}.")]  # fmt: skip
+    else:
+        del of_study["exclusions"]
     tables = {}
-    for table in dict.fromkeys(tables_of_figure(name)):
-        whole = results / f"tables/{table}.parquet"
-        if table in OF_THE_STUDY:
-            if parts[0] != COMPARISON and table == "exclusions":
-                continue
-            frame = io.read([whole] if whole.exists() else [], table)
+    for table in dict.fromkeys(tables_of_figure(place.rpartition("/")[2])):
+        if table in of_study:
+            frame = of_study[table]
             tables[table] = frame[frame["measurement"] == measurement] if "measurement" in frame else frame
-        else:
+        elif table not in OF_THE_STUDY:
             files = [results / "tables" / recording / f"{table}.parquet" for recording in recordings]
             tables[table] = io.read([file for file in files if file.exists()], table)
     return tables
-
-
-def _compared(results: Path, measurement: str) -> list[str]:
-    """Return the recordings of a measurement, or of all measurements NAME.VALUE of a protocol with several."""
-    summary = io.read([results / "tables/summary.parquet"], "summary")
-    exclusions = results / "tables/exclusions.parquet"
-    left_out = io.read([exclusions], "exclusions") if exclusions.exists() else pd.DataFrame({"recording": []})
-    names = [*summary["recordings"].explode(), *left_out["recording"]]
-    return [name for name in dict.fromkeys(map(str, names))
-            if name.split("/")[1:2] == [measurement] or name.split("/")[1].startswith(f"{measurement}.")]  # fmt: skip
 
 
 def _is_place(path: Path) -> bool:

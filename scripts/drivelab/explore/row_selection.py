@@ -23,6 +23,7 @@ from drivelab.recording.writer import MANIFEST, UNFINISHED, VERSIONS, read_journ
 from drivelab.tables import io
 
 _FEW = 8
+_TIMES = ("date", "since", "until")
 _DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 KEYS = ("drive", "host", "firmware", "kernel", "fio", "measurement", "run", "date", "since", "until", "recording")
@@ -97,16 +98,16 @@ def select(recordings: pd.DataFrame, selector: Selector) -> pd.DataFrame:
         elif key == "since":
             match = recordings["started"] >= value
         elif key == "until":
-            match = recordings["started"] < _after(value)
+            match = recordings["started"] < f"{value}\x7f"  # the given day or time is included
         elif key == "drive" and "@" not in value:
             match = recordings["drive"].map(drive_in_sheet) == value
         else:
             match = recordings[key].astype(str) == value
         if not match.any():
-            raise UserError(
-                f"'{selector.text}' selects nothing: no recording has {key} {value}; there is "
-                f"{_existing(recordings, key)}"
-            )
+            first, last = recordings["started"].min(), recordings["started"].max()
+            there = some(sorted(set(recordings[key].astype(str))), _FEW) if key not in _TIMES else (
+                str(first) if first == last else f"{first} to {last}")  # fmt: skip
+            raise UserError(f"'{selector.text}' selects nothing: no recording has {key} {value}; there is {there}")
         chosen = chosen[match.loc[chosen.index]]
     if chosen.empty:
         raise UserError(f"'{selector.text}' selects nothing: no recording matches all parts; leave out a part")
@@ -119,14 +120,6 @@ def select(recordings: pd.DataFrame, selector: Selector) -> pd.DataFrame:
     return chosen.reset_index(drop=True)
 
 
-def _existing(recordings: pd.DataFrame, key: str) -> str:
-    """Say what a key can select: the first and last time, or the first few names."""
-    if key in ("date", "since", "until"):
-        first, last = recordings["started"].min(), recordings["started"].max()
-        return str(first) if first == last else f"{first} to {last}"
-    return some(sorted(set(recordings[key].astype(str))), _FEW)
-
-
 def _more(recording: Path) -> dict[str, Any]:
     plan, host = Plan.read(recording / "plan.json"), json.loads((recording / "host.json").read_text())
     started = next(line["at"] for line in read_journal(recording))
@@ -136,16 +129,17 @@ def _more(recording: Path) -> dict[str, Any]:
 def _imported(results: Path) -> pd.DataFrame:
     conditions = io.read(results / "tables/conditions.parquet", "conditions")
     rows = []
-    groups = conditions.groupby(["recording", "drive", "measurement"], sort=False)
-    for (recording, drive, measurement), facets in groups:
-        known = dict(zip(facets["facet"], facets["value"], strict=True))
-        facts = {name: known.get(name, UNKNOWN) for name in ("host", *VERSIONS)}
-        date = known.get("date", UNKNOWN)
-        rows.append(
-            {**facts, "recording": recording, "drive": drive, "measurement": measurement, "run": 1, "started": date,
-             "finished": date, "digest": recording, "digests": (f"{results}/{recording}",), "cells": None,
-             "journalled": 0}
-        )  # fmt: skip
+    for (recording, drive, measurement), facets in conditions.groupby(
+        ["recording", "drive", "measurement"], sort=False
+    ):
+        known = dict.fromkeys(("host", "date", *VERSIONS), UNKNOWN) | dict(
+            zip(facets["facet"], facets["value"], strict=True)
+        )
+        rows.append({
+            **known, "recording": recording, "drive": drive, "measurement": measurement, "run": 1,
+            "started": known["date"], "finished": known["date"], "digest": recording,
+            "digests": (f"{results}/{recording}",), "cells": None, "journalled": 0,
+        })  # fmt: skip
     if not rows:
         raise UserError(f"{results}: the import has no recordings; run 'drivelab import' again")
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -160,8 +154,3 @@ def _time(text: str, selector: str) -> str:
     if _DAY.fullmatch(text):
         return text
     return time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC).isoformat(timespec="milliseconds")
-
-
-def _after(text: str) -> str:
-    """Return the first time after `until`, which includes its day or time."""
-    return f"{text}\x7f"

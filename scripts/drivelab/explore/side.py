@@ -24,9 +24,24 @@ from drivelab.tables import io
 from drivelab.tables.labels import demand
 from drivelab.tables.schemas import SCHEMAS
 
-_Side = tuple[str, pd.DataFrame, pd.DataFrame]
 _PLACE = ["measurement", "cell_label", "metric"]
 _IN_LABEL = re.compile(r"\bT\d+Q\d+\b")
+
+
+@dataclass(frozen=True)
+class Side:
+    """Values of one selector: tables in which its text, `name`, is the drive."""
+
+    name: str
+    summary: pd.DataFrame
+    conditions: pd.DataFrame
+    exclusions: pd.DataFrame
+    workloads: pd.DataFrame
+    """Columns of `drivelab.analysis.deltas.doubts.WORKLOAD_FACETS`, with the index of `summary`."""
+    cells: pd.DataFrame
+    """Table `cells` of the recordings that count."""
+    folder: Path
+    """The results folder."""
 
 
 def workload_facets(
@@ -66,39 +81,19 @@ def named_by_load(summary: pd.DataFrame, facets: pd.DataFrame, others: frozenset
     return summary.assign(cell_label=labels)
 
 
-def differing_loads(basis: _Side, comparison: _Side, *, intended: bool) -> pd.DataFrame:
-    """Return rows of table `differences` for measurements with different loads.
-
-    A side is its name, its table `summary` and its `workload_facets`. Unknown loads are left out.
-    """
-    names = {"basis": basis[0], "comparison": comparison[0]}
-    both = [summary[_PLACE].assign(load=facets[LOAD]) for _, summary, facets in (basis, comparison)]
+def differing_loads(basis: Side, comparison: Side, *, intended: bool) -> pd.DataFrame:
+    """Return rows of table `differences` for measurements with different loads; unknown loads are left out."""
+    both = [side.summary[_PLACE].assign(load=side.workloads[LOAD]) for side in (basis, comparison)]
     pairs = both[0].merge(both[1], on=_PLACE, suffixes=("_basis", "_comparison")).dropna()
     known = (pairs[["load_basis", "load_comparison"]] != NOT_KNOWN).all(axis=1)
-    rows = []
     differing = pairs[known & (pairs["load_basis"] != pairs["load_comparison"])]
-    for measurement, values in differing.groupby("measurement"):
-        loads = {f"{side}_value": " | ".join(sorted(set(values[f"load_{side}"]))) for side in names}
-        rows.append(
-            {"measurement": measurement, **names, "facet": LOAD, "kind": "protocol", **loads, "intended": intended}
-        )
+    rows = [
+        {"measurement": measurement, "basis": basis.name, "comparison": comparison.name, "facet": LOAD,
+         "kind": "protocol", "intended": intended,
+         **{f"{side}_value": " | ".join(sorted(set(values[f"load_{side}"]))) for side in ("basis", "comparison")}}
+        for measurement, values in differing.groupby("measurement")
+    ]  # fmt: skip
     return pd.DataFrame(rows, columns=SCHEMAS["differences"].names).astype({"intended": bool})
-
-
-@dataclass(frozen=True)
-class Side:
-    """Values of one selector: tables in which its text, `name`, is the drive."""
-
-    name: str
-    summary: pd.DataFrame
-    conditions: pd.DataFrame
-    exclusions: pd.DataFrame
-    workloads: pd.DataFrame
-    """Columns of `drivelab.analysis.deltas.doubts.WORKLOAD_FACETS`, with the index of `summary`."""
-    cells: pd.DataFrame
-    """Table `cells` of the recordings that count."""
-    folder: Path
-    """The results folder."""
 
 
 def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_threshold_pct: float = THRESHOLD_PCT) -> Side:
@@ -106,52 +101,47 @@ def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_thresho
 
     Of a measurement, only recordings by the latest plan count; the others are among the exclusions.
     """
+    is_import = (results / IMPORTED).exists()
+    tables = _of_import(results, chosen) if is_import else _of_recordings(results, chosen, rse_threshold_pct)
+    summary, known, exclusions, cells = tables
+    facets = workload_facets(summary, cells, known, measured=not is_import)
     name = selector.text
-    if (results / IMPORTED).exists():
-        tables = {table: io.read(results / f"tables/{table}.parquet", table) for table in ("summary", "conditions")}
-        names = set(chosen["recording"])
-        summary = tables["summary"]
-        summary = summary[[bool(names & set(recordings)) for recordings in summary["recordings"]]]
-        known = tables["conditions"][tables["conditions"]["recording"].isin(names)]
-        no_exclusions = pd.DataFrame(columns=SCHEMAS["exclusions"].names)
-        cells = io.read([path for path in [results / "tables/cells.parquet"] if path.exists()], "cells")
-        cells = cells[cells["recording"].isin(names)]
-        workloads = workload_facets(summary, cells, known, measured=False)
-        return Side(
-            name, summary.assign(drive=name), known.assign(drive=name), no_exclusions, workloads, cells, results
-        )
+    return Side(name, summary.assign(drive=name), known.assign(drive=name), exclusions, facets, cells, results)
+
+
+_Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]
+"""Summary, conditions, exclusions and cells."""
+
+
+def _of_import(results: Path, chosen: pd.DataFrame) -> _Tables:
+    names = set(chosen["recording"])
+    summary, known, cells = (
+        io.read([path] if (path := results / f"tables/{table}.parquet").exists() or table != "cells" else [], table)
+        for table in ("summary", "conditions", "cells")
+    )
+    summary = summary[[bool(names & set(recordings)) for recordings in summary["recordings"]]]
+    no_exclusions = pd.DataFrame(columns=SCHEMAS["exclusions"].names)
+    return summary, known[known["recording"].isin(names)], no_exclusions, cells[cells["recording"].isin(names)]
+
+
+def _of_recordings(results: Path, chosen: pd.DataFrame, rse_threshold_pct: float) -> _Tables:
     other_plans = _by_other_plans(chosen)
     kept = chosen[~chosen["recording"].isin({row["recording"] for row in other_plans})]
     paths = {recording: results / "tables" / recording for recording in kept["recording"]}
     tables = {table: io.read([path / f"{table}.parquet" for path in paths.values()], table) for table in COUNTED}
-    exclusions = exclusions_table(
-        tables["cells"],
-        kept,
-        other_plans,
-        **{name: tables[name] for name in ("replays", "application_runs", "load_rates")},
-    )
+    judged = {name: tables[name] for name in ("replays", "application_runs", "load_rates")}
+    exclusions = exclusions_table(tables["cells"], kept, other_plans, **judged)
     gone = left_out(exclusions)
     counted = [recording for recording in kept["recording"] if recording not in gone]
     tables = {table: rows[rows["recording"].isin(counted)] for table, rows in tables.items()}
-    bins = io.read_part(
-        [paths[recording] / "latency_bins.parquet" for recording in counted],
-        "latency_bins",
-        BIN_COLUMNS,
-        ("kind", "soak"),
-    )
-    scores = {
-        cell.measurement: _score_of(cell.protocol)
-        for cell in tables["cells"].drop_duplicates("measurement").itertuples()
-    }
+    cells = tables["cells"]
+    bin_files = [paths[recording] / "latency_bins.parquet" for recording in counted]
+    bins = io.read_part(bin_files, "latency_bins", BIN_COLUMNS, ("kind", "soak"))
+    scores = {cell.measurement: _score_of(cell.protocol) for cell in cells.drop_duplicates("measurement").itertuples()}
     summary = summary_table(**tables, rse_threshold_pct=rse_threshold_pct, soak_bins=bins, scores=scores)
-    reduced = tables["cells"].groupby("recording")["reduced"].any()
-    altered = {recording: ["shortened or altered"] for recording in reduced.index[reduced]}
-    folders = [results / "recordings" / recording for recording in counted]
-    known = conditions(folders, altered, tables["cells"])
-    workloads = workload_facets(summary, tables["cells"], known, measured=True)
-    return Side(
-        name, summary.assign(drive=name), known.assign(drive=name), exclusions, workloads, tables["cells"], results
-    )
+    altered = {name: ["shortened or altered"] for name in cells.loc[cells["reduced"], "recording"].unique()}
+    known = conditions([results / "recordings" / recording for recording in counted], altered, cells)
+    return summary, known, exclusions, cells
 
 
 def _by_other_plans(chosen: pd.DataFrame) -> list[dict[str, Any]]:

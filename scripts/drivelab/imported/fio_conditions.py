@@ -56,19 +56,21 @@ _ACTING = frozenset(
 """Options of fio and of its engines that act on the measurement (HOWTO)."""
 
 
+def acting(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options that act on the measurement besides those of its cell."""
+    return {name: value for name, value in options.items() if name not in _OF_THE_CELL and not _PRINTED.fullmatch(name)}
+
+
 def conditions(of_jobs: Iterable[Mapping[str, str]]) -> dict[str, str | None]:
     """Return the facets of all options that act on the measurement; several values are joined.
 
     Options that no job has are those of OTHER_OPTIONS: fio's defaults. An option that drivelab does not know is shown
     with UNKNOWN_OPTION.
     """
-    acting = [
-        {name: value for name, value in options.items() if name not in _OF_THE_CELL and not _PRINTED.fullmatch(name)}
-        for options in of_jobs
-    ]
+    of_all = [acting(options) for options in of_jobs]
     facets: dict[str, str | None] = {}
-    for name in sorted({name for options in acting for name in options}):
-        values = {_shown(name, options.get(name)) for options in acting}
+    for name in sorted({name for options in of_all for name in options}):
+        values = {_shown(name, options.get(name)) for options in of_all}
         if values != {DEFAULT}:
             facets[FIO_OPTION + name] = " | ".join(sorted(values))
     return {**facets, OTHER_OPTIONS: DEFAULT, FLAGS: None}

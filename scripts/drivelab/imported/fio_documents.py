@@ -10,7 +10,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.files import read_regular
-from drivelab.imported.fio_numbers import refused
+from drivelab.imported.fio_numbers import RefusalError
 
 MOST_RESULT_BYTES = 64 << 20
 """Size limit of fio's JSON, which is parsed whole: that of 100 jobs with all bins has about 20 MiB."""
@@ -48,19 +48,19 @@ def _is_output(file: Path) -> bool:
 def documents(path: Path) -> tuple[list[Mapping[str, Any]], list[str]]:
     """Return the results in a file, and fio's messages around them.
 
-    Other text, such as that of `--output-format=normal,json`, repeats the results. Raises UserError for a file without
-    results, with a damaged one, and with results of several hosts.
+    Other text, such as that of `--output-format=normal,json`, repeats the results. Raises RefusalError for a file
+    without results, with a damaged one, and with results of several hosts.
     """
     try:
         text = read_regular(path, MOST_RESULT_BYTES).decode("utf-8-sig", errors="replace")
     except OSError as error:
-        raise refused(path, f"cannot be read ({error.strerror})", "check the name") from None
+        raise RefusalError(f"cannot be read ({error.strerror})", "check the name") from None
     if not text.strip():
-        raise refused(path, "is empty", "leave the file out")
+        raise RefusalError("is empty", "leave the file out")
     start = _START.search(text)
     if start is None:
         line = text.strip().partition("\n")[0][:120]
-        raise refused(path, f"has no JSON; it begins with '{line}'", _JSON)
+        raise RefusalError(f"has no JSON; it begins with '{line}'", _JSON)
     around = [text[: start.end()]]
     text = _NO_NUMBERS.sub(lambda match: match[1] or "null", text[start.end() :])
     bodies: list[Mapping[str, Any]] = []
@@ -69,10 +69,10 @@ def documents(path: Path) -> tuple[list[Mapping[str, Any]], list[str]]:
         try:
             body, end = json.JSONDecoder(object_pairs_hook=_object).raw_decode(text, position)
         except ValueError as error:
-            raise refused(path, f"is truncated or damaged ({error})", "leave the file out") from None
+            raise RefusalError(f"is truncated or damaged ({error})", "leave the file out") from None
         except RecursionError:
-            raise refused(path, "is nested deeper than any output of fio", "leave the file out") from None
-        bodies.append(_of_one_host(path, body))
+            raise RefusalError("is nested deeper than any output of fio", "leave the file out") from None
+        bodies.append(_of_one_host(body))
         start = _START.search(text, end)
         around.append(text[end : start.end() if start else None])
         if start is None:
@@ -86,15 +86,14 @@ def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return {**dict(pairs), **({"filename": ":".join(names)} if names else {})}
 
 
-def _of_one_host(path: Path, body: dict[str, Any]) -> dict[str, Any]:
+def _of_one_host(body: dict[str, Any]) -> dict[str, Any]:
     """Return a document with `jobs`, also that of `fio --client`, which has `client_stats` instead."""
     if "client_stats" not in body or "jobs" in body:
         return body
     jobs = [job for job in body["client_stats"] if job.get("jobname") != _SUM_OF_CLIENTS or "job options" in job]
     hosts = sorted({str(job.get("hostname")) for job in jobs})
     if len(hosts) > 1:
-        raise refused(
-            path,
+        raise RefusalError(
             f"is of several hosts ({', '.join(hosts)}), whose drives differ",
             f"run fio for each host by itself, such as fio --client={hosts[0]} JOBFILE",
         )

@@ -19,7 +19,7 @@ from drivelab.criteria import inert
 from drivelab.criteria.inert import IO_PATH, PAGE_CACHE
 from drivelab.imported.fio_conditions import conditions, place, target_names
 from drivelab.imported.fio_documents import documents, files_of
-from drivelab.imported.fio_numbers import measured, refuse_forms, refused
+from drivelab.imported.fio_numbers import RefusalError, measured, refuse_forms
 from drivelab.imported.fio_options import DIRECT, ENGINE, asked_depth, cell_of, named, refuse_unlike_repeats
 from drivelab.imported.tables import Recording, cell_row
 from drivelab.plan.cell import Cell
@@ -181,7 +181,7 @@ def _refuse_copies(ordered: Sequence[Run]) -> None:
     for run in ordered:
         key = (run.cell, run.started, *sorted(run.values.items()))
         if key in known:
-            raise refused(run.path, f"is the same run as {known[key]}", "leave one of the two files out")
+            raise UserError(f"{run.path}: is the same run as {known[key]}; leave one of the two files out")
         known[key] = run.path
 
 
@@ -206,9 +206,11 @@ def read_runs(path: Path) -> list[Run]:
     """Read and check a file; raises UserError that names it."""
     try:
         return _runs(path, *documents(path))
+    except RefusalError as error:
+        raise UserError(f"{path}: {error}") from None
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = f"lacks {error}" if isinstance(error, KeyError) else f"is not valid output of fio ({error})"
-        raise refused(path, reason, "import fio's JSON unchanged") from None
+        raise UserError(f"{path}: {reason}; import fio's JSON unchanged") from None
 
 
 def _runs(path: Path, bodies: Sequence[Mapping[str, Any]], messages: Sequence[str]) -> list[Run]:
@@ -245,21 +247,21 @@ def _printed_ms(body: Mapping[str, Any]) -> float:
 def _run(path: Path, body: Mapping[str, Any]) -> Run:
     version = str(body["fio version"]).removeprefix("fio-")
     if version.startswith(("1.", "2.")):
-        raise refused(path, f"is from fio {version}, whose JSON has other units", "run fio 3")
+        raise RefusalError(f"is from fio {version}, whose JSON has other units", "run fio 3")
     jobs, common = body["jobs"], body.get("global options", {})
     options = [named(common, job.get("job options", {}) if common else job["job options"]) for job in jobs]
     if not jobs:
-        raise refused(path, "has no job", "import files of finished runs")
-    refuse_forms(path, jobs, options)
-    cell = cell_of(path, jobs, options)
-    values = measured(path, jobs, options, cell)
-    started = _started(path, _printed_ms(body) / 1000, values["runtime_s"])
+        raise RefusalError("has no job", "import files of finished runs")
+    refuse_forms(jobs, options)
+    cell = cell_of(jobs, options)
+    values = measured(jobs, options, cell)
+    started = _started(_printed_ms(body) / 1000, values["runtime_s"])
     return Run(path, cell, started, values, version, options)
 
 
-def _started(path: Path, printed_s: float, runtime_s: float) -> datetime:
+def _started(printed_s: float, runtime_s: float) -> datetime:
     try:
         return datetime.fromtimestamp(printed_s, UTC) - timedelta(seconds=runtime_s)
     except (OSError, OverflowError, ValueError):
         reason = f"has an invalid timestamp, {printed_s:g} s after 1970"
-        raise refused(path, reason, "import fio's JSON unchanged") from None
+        raise RefusalError(reason, "import fio's JSON unchanged") from None

@@ -7,10 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-from drivelab.core.errors import UserError
 from drivelab.fio.consistency import contradiction, least_below_zero
 from drivelab.fio.document import MIB, Direction, FioResult, weighted_mean
 from drivelab.plan.cell import Cell
@@ -24,23 +22,23 @@ _MAX_IDLE_SHARE = 0.1
 """Largest share of the run time for which processes may already have ended."""
 
 
-def refused(path: Path, reason: str, remedy: str) -> UserError:
-    """Return the error for a file that cannot be imported."""
-    return UserError(f"{path}: {reason}; {remedy}")
+class RefusalError(Exception):
+    """A file cannot be imported: why not, and what to do."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(f"{reason}; {remedy}")
 
 
-def measured(
-    path: Path, jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]], cell: Cell
-) -> dict[str, Any]:
+def measured(jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]], cell: Cell) -> dict[str, Any]:
     """Return columns of table `cells` from the jobs of fio's document, which together are one cell.
 
-    Raises UserError, with `path`, for an error of fio, for a load other than the cell's, and for contradictory
+    Raises RefusalError for an error of fio, for a load other than the cell's, and for contradictory
     numbers; KeyError, TypeError or ValueError if the document is not valid output of fio.
     """
     for job in jobs:
         if job["error"]:
-            raise refused(path, f"reports error {job['error']}", "leave the file out and measure again")
-        _refuse_other_load(path, job, cell.threads // len(jobs))
+            raise RefusalError(f"reports error {job['error']}", "leave the file out and measure again")
+        _refuse_other_load(job, cell.threads // len(jobs))
     results = [_result(job, given) for job, given in zip(jobs, options, strict=True)]
     total = replace(
         results[0],
@@ -48,13 +46,13 @@ def measured(
         write=_sum_of([result.write for result in results]),
     )
     if not total.ios:
-        raise refused(path, "has no I/O", "leave the file out and measure again")
+        raise RefusalError("has no I/O", "leave the file out and measure again")
     directions = {"read": total.read, "write": total.write}
     for (name, direction), share in zip(directions.items(), (cell.read_share, 100 - cell.read_share), strict=True):
         if (direction.ios and not share) or (not direction.ios and share == 100):
-            raise refused(path, f"has {direction.ios} {name}s, which contradicts its options", "leave the file out")
+            raise RefusalError(f"has {direction.ios} {name}s, which contradicts its options", "leave the file out")
     if any(job.get("trim", {}).get("total_ios") for job in jobs):
-        raise refused(path, "contains trims", "leave the file out")
+        raise RefusalError("contains trims", "leave the file out")
     values = {
         "runtime_s": total.runtime_s,
         "iops": total.iops,
@@ -73,20 +71,20 @@ def measured(
             f"{name}_mean_latency_us": direction.mean_latency_us,
         }
     if negative := [name for name, value in values.items() if value < 0]:
-        raise refused(path, f"has a negative value, {negative[0].replace('_', ' ')}", "leave the file out")
+        raise RefusalError(f"has a negative value, {negative[0].replace('_', ' ')}", "leave the file out")
     for name in ("runtime_s", "iops", "bandwidth_mib_s", "mean_latency_us"):
         if not (math.isfinite(values[name]) and values[name] > 0):
-            raise refused(path, f"has no number for {name.replace('_', ' ')}", "leave the file out")
+            raise RefusalError(f"has no number for {name.replace('_', ' ')}", "leave the file out")
     for result in results:
         if (problem := least_below_zero(result)) is not None:
-            raise refused(path, f"has a negative value, the {problem}", "leave the file out")
+            raise RefusalError(f"has a negative value, the {problem}", "leave the file out")
         if (problem := contradiction(result, cell)) is not None:
-            raise refused(path, f"contradicts itself: {problem}", "leave the file out")
+            raise RefusalError(f"contradicts itself: {problem}", "leave the file out")
     return {**values, **dict(_percentiles(jobs, total))}
 
 
-def _refuse_other_load(path: Path, job: Mapping[str, Any], threads: int) -> None:
-    """Raise UserError unless `job_runtime` fits the number of processes in the options.
+def _refuse_other_load(job: Mapping[str, Any], threads: int) -> None:
+    """Raise RefusalError unless `job_runtime` fits the number of processes in the options.
 
     If fio reports several sections of a job file as one group, the file has the options of one section only, but the
     run time of all their processes, `job_runtime` (not in the first versions of fio 3). Apart from start and end, a
@@ -102,9 +100,9 @@ def _refuse_other_load(path: Path, job: Mapping[str, Any], threads: int) -> None
         f"the longest run time of a direction {longest_ms:g} ms"
     )
     if total_ms > threads * (longest_ms * (1 + _MAX_EXCESS_SHARE) + _MAX_EXCESS_MS):
-        raise refused(path, reason, "run fio once for each section of a job file, or without group_reporting")
+        raise RefusalError(reason, "run fio once for each section of a job file, or without group_reporting")
     if processes < threads * (1 - _MAX_IDLE_SHARE):
-        raise refused(path, reason, "run fio with time_based and runtime, so that all processes run to the end")
+        raise RefusalError(reason, "run fio with time_based and runtime, so that all processes run to the end")
 
 
 def _result(job: Mapping[str, Any], options: Mapping[str, str]) -> FioResult:
@@ -176,14 +174,13 @@ def _percentiles(jobs: Sequence[Mapping[str, Any]], total: FioResult) -> Iterato
 _WITHOUT_LATENCY = ("gtod_reduce", "disable_lat")
 
 
-def refuse_forms(path: Path, jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]]) -> None:
-    """Raise UserError for reporting options of fio that omit values a cell needs."""
+def refuse_forms(jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]]) -> None:
+    """Raise RefusalError for reporting options of fio that omit values a cell needs."""
     if any("mixed" in job and "read" not in job for job in jobs):
-        raise refused(
-            path,
+        raise RefusalError(
             "was written with unified_rw_reporting=1, which adds reads and writes together",
             "run fio without that option",
         )
     for name in _WITHOUT_LATENCY:
         if any(job_options.get(name, "0") != "0" for job_options in options):
-            raise refused(path, f"was measured with {name}=1, so it has no latencies", "run fio without that option")
+            raise RefusalError(f"was measured with {name}=1, so it has no latencies", "run fio without that option")

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.imported.fio_conditions import place, target_names
-from drivelab.imported.fio_numbers import refused
+from drivelab.core.units import some
+from drivelab.imported.fio_conditions import acting, place, target_names
+from drivelab.imported.fio_numbers import RefusalError
 from drivelab.plan.cell import Cell
 
 PATTERNS = {
@@ -38,9 +39,6 @@ _NAMES_AND_FILES = ("name", "description", "filename", "directory", "filename_fo
 _LOGS = re.compile(r"write_\w+_log|log_\w+|per_job_logs")
 _OF_ONE_JOB = {*_NAMES_AND_FILES, "offset", "cpus_allowed", "numa_cpu_nodes"}
 """Options that may differ between jobs of one workload, as may the names of logs."""
-_OF_REPEATS = {*_NAMES_AND_FILES, "rw", *_DEFAULTS, "group_reporting", "lat_percentiles", "clat_percentiles",
-               "slat_percentiles", "percentile_list", "randseed"}  # fmt: skip
-"""Options that may differ between repeats, as may those of logs: names, cell, reporting, seeds."""
 _SYNCHRONOUS = ("psync", "sync", "vsync", "pvsync", "pvsync2", "mmap")
 """Engines that wait for each I/O, so one I/O is in flight whatever `iodepth` says."""
 _MOSTLY_PCT = 99.0
@@ -76,40 +74,38 @@ def size_bytes(text: str) -> int:
     return int(match[1]) * _FACTORS[(match[2] or "").lower()]
 
 
-def cell_of(path: Path, jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]]) -> Cell:
-    """Return the cell that all jobs of a file measure together; raises UserError if there is none."""
-    _refuse_several_jobs(path, jobs, options)
+def cell_of(jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]]) -> Cell:
+    """Return the cell that all jobs of a file measure together; raises RefusalError if there is none."""
+    _refuse_several_jobs(jobs, options)
     targets = target_names(options)
     if len({place(name) for name in targets}) > 1:
-        raise refused(
-            path,
+        raise RefusalError(
             f"has several targets, {' and '.join(targets)}, whose I/Os fio adds up",
             f"run fio for each target by itself, such as --filename={targets[0]}",
         )
     if "rw" not in options[0]:
-        raise refused(
-            path,
+        raise RefusalError(
             "has no rw in its job options or global options, so its workload is unknown",
             "import fio's JSON unchanged, or give rw to fio",
         )
     merged = {**_DEFAULTS, **options[0]}
-    _refuse_unsupported(path, merged)
+    _refuse_unsupported(merged)
     if merged["rw"] not in PATTERNS:
-        raise refused(path, f"has the workload rw={merged['rw']}", f"import files of {', '.join(PATTERNS)}")
+        raise RefusalError(f"has the workload rw={merged['rw']}", f"import files of {', '.join(PATTERNS)}")
     pattern, share = PATTERNS[merged["rw"]]
-    read_share = _whole(path, merged, "rwmixread", 0, 100) if share is None else share
+    read_share = _whole(merged, "rwmixread", 0, 100) if share is None else share
     if read_share < 100:
-        _refuse_verification(path, merged)
+        _refuse_verification(merged)
     # a group that fio reports as one has a single job here, whatever its number of processes
-    numjobs = _whole(path, merged, "numjobs", 1)
+    numjobs = _whole(merged, "numjobs", 1)
     threads = len(jobs) if len(jobs) > 1 else numjobs
-    depth = _whole(path, merged, "iodepth", 1)
+    depth = _whole(merged, "iodepth", 1)
     in_flight = 1 if all(_waits(job, merged) for job in jobs) else depth
-    return Cell(pattern, read_share, _block_bytes(path, merged, read_share), threads, in_flight)
+    return Cell(pattern, read_share, _block_bytes(merged, read_share), threads, in_flight)
 
 
-def _refuse_several_jobs(path: Path, jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]]) -> None:
-    """Raise UserError for jobs with different options, and for several groups of jobs."""
+def _refuse_several_jobs(jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]]) -> None:
+    """Raise RefusalError for jobs with different options, and for several groups of jobs."""
     first = options[0]
     differing = {
         name
@@ -121,40 +117,36 @@ def _refuse_several_jobs(path: Path, jobs: Sequence[Mapping[str, Any]], options:
     if not differing and groups == 1:
         return
     names = list(dict.fromkeys(str(job.get("jobname")) for job in jobs))
-    shown = ", ".join(names[:_MOST_NAMES]) + (
-        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    )
+    shown = some(names, _MOST_NAMES)
     different = f", which differ in {', '.join(sorted(differing))}" if differing else ""
     in_groups = f", in {groups} groups; fio does not say which ran at the same time" if groups > 1 else ""
-    raise refused(
-        path,
+    raise RefusalError(
         f"has several jobs ({shown}){different}{in_groups}",
         f"run each by itself, such as fio --section={names[0]} --output-format=json+ --output={names[0]}.json JOBFILE",
     )
 
 
-def _refuse_verification(path: Path, options: Mapping[str, str]) -> None:
-    """Raise UserError if fio reads back what it wrote, and counts these reads with the others."""
+def _refuse_verification(options: Mapping[str, str]) -> None:
+    """Raise RefusalError if fio reads back what it wrote, and counts these reads with the others."""
     read_back = options.get("do_verify", "1") != "0" or options.get("verify_backlog", "0") != "0"
     if options.get("verify", "0") != "0" and read_back:
-        raise refused(
-            path,
+        raise RefusalError(
             f"has the option verify={options['verify']}: fio read back what it wrote, and counted these reads too",
             "run fio with --do_verify=0, or without verify",
         )
 
 
-def _block_bytes(path: Path, options: Mapping[str, str], read_share: int) -> int:
+def _block_bytes(options: Mapping[str, str], read_share: int) -> int:
     """Return the only block size of reads and writes; fio's `KiB` is 1000 B unless `kb_base` is 1000."""
     text = options["bs"]
     if options.get("kb_base", "1024") != "1024" and not text.isdigit():
         reason = f"has bs={text} with kb_base={options['kb_base']}, so its unit depends on the order of the options"
-        raise refused(path, reason, "run fio with the block size in bytes, such as --bs=4096")
+        raise RefusalError(reason, "run fio with the block size in bytes, such as --bs=4096")
     parts = [part.strip() or _DEFAULTS["bs"] for part in text.split(",")]
     used = parts[:1] * (read_share > 0) + parts[:2][-1:] * (read_share < 100)
     sizes = {_in_fio(part) for part in used}
     if len(sizes) > 1:
-        raise refused(path, f"has several block sizes, bs={text}", "run fio once for each block size")
+        raise RefusalError(f"has several block sizes, bs={text}", "run fio once for each block size")
     return sizes.pop()
 
 
@@ -177,10 +169,8 @@ def refuse_unlike_repeats(root: Path, runs: Iterable[tuple[str, Path, Mapping[st
     """Raise UserError if runs of one cell, each with label, file and options, have different options."""
     first: dict[str, tuple[Path, dict[str, str]]] = {}
     for label, path, options in runs:
-        relevant = {"ioengine": ENGINE, "direct": DIRECT, **options}
-        relevant = {
-            name: value for name, value in relevant.items() if name not in _OF_REPEATS and not _LOGS.fullmatch(name)
-        }
+        path_of_io = {"ioengine": options.get("ioengine", ENGINE), "direct": options.get("direct", DIRECT)}
+        relevant = {**path_of_io, **acting(options)}
         known_path, known = first.setdefault(label, (path, relevant))
         for name in sorted({*known, *relevant}):
             if known.get(name) != relevant.get(name):
@@ -194,21 +184,21 @@ def refuse_unlike_repeats(root: Path, runs: Iterable[tuple[str, Path, Mapping[st
                 )
 
 
-def _refuse_unsupported(path: Path, options: Mapping[str, str]) -> None:
+def _refuse_unsupported(options: Mapping[str, str]) -> None:
     for known, reason, remedy in (
         (_UNSUPPORTED, "which drivelab cannot import", "leave the file out"),
         (_LIMITS, "which limits the drive's performance", "leave the file out, or run fio without the option"),
     ):
         for name, neutral in known.items():
             if name in options and not {part.strip() for part in options[name].split(",")} <= {neutral, ""}:
-                raise refused(path, f"has the option {name}={options[name]}, {reason}", remedy)
+                raise RefusalError(f"has the option {name}={options[name]}, {reason}", remedy)
 
 
-def _whole(path: Path, options: Mapping[str, str], name: str, least: int, most: int | None = None) -> int:
+def _whole(options: Mapping[str, str], name: str, least: int, most: int | None = None) -> int:
     text = options[name]
     if _WHOLE.fullmatch(text) is None or not least <= int(text) <= (int(text) if most is None else most):
         span = f"of {least} or more" if most is None else f"from {least} to {most}"
-        raise refused(path, f"has the option {name}={text}, which is not a whole number {span}", "leave the file out")
+        raise RefusalError(f"has the option {name}={text}, which is not a whole number {span}", "leave the file out")
     return int(text)
 
 

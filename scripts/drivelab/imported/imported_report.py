@@ -97,24 +97,36 @@ def draw_figures(
     """
     from drivelab.figures.base.sheets import draw  # imports matplotlib, which only a report needs
 
-    figures = []
-    for recording in recordings:
-        own_tables = {
-            name: frame[frame["recording"] == recording.name] for name, frame in tables.items() if name in _BY_RECORDING
-        }
-        own_tables["drives"] = tables["drives"][tables["drives"]["drive"] == recording.drive]
-        names = list(figure_names(own_tables))
-        target = folder / recording.name
+    def drawn(
+        names: Sequence[str], of: Mapping[str, pd.DataFrame], subject: str, target: Path, **place: str | None
+    ) -> Iterator[dict[str, Any]]:
         if names:
             target.mkdir(parents=True, exist_ok=True)
-            draw({name: target / name for name in names}, own_tables, f"{recording.drive}, {recording.measurement}")
-        figures += [_figure(recording, target / name) for name in names]
+            draw({name: target / name for name in names}, of, subject)
+        for name in names:
+            svg = (target / f"{name}.svg").read_text(encoding="utf-8")
+            yield {
+                "trace": None,
+                **place,
+                "name": name,
+                "title": ALL[name].title,
+                "caption": ALL[name].caption,
+                "svg": svg,
+            }
+
+    figures: list[dict[str, Any]] = []
+    for recording in recordings:
+        own = {name: tables[name][tables[name]["recording"] == recording.name] for name in ("cells", "steady_state")}
+        own["drives"] = tables["drives"][tables["drives"]["drive"] == recording.drive]
+        key = {"drive": recording.drive, "measurement": recording.measurement, "recording": recording.name}
+        subject = f"{recording.drive}, {recording.measurement}"
+        figures += drawn(list(figure_names(own)), own, subject, folder / recording.name, **key)
     for measurement in dict.fromkeys(recording.measurement for recording in recordings):
-        for metric, drive_tables in _by_capacity(tables["summary"], recordings, measurement):
-            stem = folder / "comparison" / measurement / metric / "capacity"
-            stem.parent.mkdir(parents=True, exist_ok=True)
-            draw({"capacity": stem}, drive_tables, measurement)
-            figures.append(_figure(None, stem) | {"measurement": measurement})
+        for metric, compared in _by_capacity(tables["summary"], recordings, measurement):
+            target = folder / "comparison" / measurement / metric
+            figures += drawn(
+                ["capacity"], compared, measurement, target, drive=None, measurement=measurement, recording=None
+            )
     return figures
 
 
@@ -133,14 +145,11 @@ def _by_capacity(
         if recording.measurement == measurement
     }
     values = summary[summary["measurement"] == measurement]
-    if None in capacities.values() or len(set(capacities.values())) < _FEWEST_CAPACITIES or values.empty:
+    if None in capacities.values() or len(set(capacities.values())) < _FEWEST_CAPACITIES:
         return
     drives = pd.DataFrame(capacities.items(), columns=["drive", "capacity_bytes"])
-    for metric in dict.fromkeys(values["metric"]):
-        yield metric, {"summary": values[values["metric"] == metric], "drives": drives}
-
-
-_BY_RECORDING = ("cells", "steady_state")
+    for metric, of_metric in values.groupby("metric", sort=False):
+        yield str(metric), {"summary": of_metric, "drives": drives}
 
 
 def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
@@ -162,17 +171,3 @@ def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
         yield "saturation_time"
         if tables["drives"]["capacity_bytes"].notna().all():
             yield "saturation_bytes"
-
-
-def _figure(recording: Recording | None, stem: Path) -> dict[str, Any]:
-    """Return a figure of a recording, or of all drives if `recording` is None."""
-    return {
-        "drive": recording and recording.drive,
-        "measurement": recording and recording.measurement,
-        "recording": recording and recording.name,
-        "trace": None,
-        "name": stem.name,
-        "title": ALL[stem.name].title,
-        "caption": ALL[stem.name].caption,
-        "svg": stem.with_suffix(".svg").read_text(encoding="utf-8"),
-    }

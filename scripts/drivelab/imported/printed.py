@@ -196,6 +196,7 @@ def _windows(file: _File, drive: str) -> Recording:
     """Return the recording of printed windows, with a new determination; rounds are numbered from 1."""
     rounds = [name for name in file.names if re.fullmatch(r"v\d+", name)]
     windows, values, notes = [], [], []
+    from_zero = any((row.get("round_labels") or "").split()[:1] == ["0"] for row in file.rows)  # as TKperf's
     seen: dict[tuple[str, ...], int] = {}
     for step, row in enumerate(file.rows):
         line = step + 2
@@ -211,27 +212,16 @@ def _windows(file: _File, drive: str) -> Recording:
         )
         if len(labels) != len(numbers):
             raise file.error("has different numbers of rounds and values", line)
-        first = labels[0] + 1 if "round_labels" in row and _from_zero(file) else labels[0]
+        first = labels[0] + 1 if "round_labels" in row and from_zero else labels[0]
         windows.append(_window(step, cell.workload, metric, numbers, first))
-        values.append(
-            {
-                **file.value(drive, cell.workload, metric, windows[-1]["average"]),
-                "statistic": "window average",
-                "spread_low": min(numbers),
-                "spread_high": max(numbers),
-                "samples": numbers,
-                "scope": "rounds",
-                "verdict": "steady" if windows[-1]["reached"] else "not steady",
-            }
-        )
+        values.append({
+            **file.value(drive, cell.workload, metric, windows[-1]["average"]), "statistic": "window average",
+            "spread_low": min(numbers), "spread_high": max(numbers), "samples": numbers, "scope": "rounds",
+            "verdict": "steady" if windows[-1]["reached"] else "not steady",
+        })  # fmt: skip
         if row.get("average_printed"):
             notes.append(f"Printed average of {cell.workload}: {row['average_printed']} {row['unit']}.")
     return file.recording(drive, steady_state=windows, summary=values, notes=tuple(notes))
-
-
-def _from_zero(file: _File) -> bool:
-    """Whether the labels of the rounds start at 0, as TKperf's do."""
-    return any((row.get("round_labels") or "").split()[:1] == ["0"] for row in file.rows)
 
 
 def _window(step: int, variable: str, metric: str, values: list[float], first: int) -> dict[str, Any]:
@@ -239,24 +229,14 @@ def _window(step: int, variable: str, metric: str, values: list[float], first: i
     state = determine(values, window=max(len(values), WINDOW), first_round=first)
     last = first + len(values) - 1
     return {
-        "step": step,
-        "variable": variable,
-        "metric": metric,
-        "unit": UNITS[metric],
-        "reached": state.steady,
-        "rounds": last,
-        "window_start": first,
-        "window_end": last,
-        "values": values,
-        "average": state.average,
-        "allowed_data_excursion": state.allowed_data_excursion,
-        "measured_data_excursion": state.measured_data_excursion,
-        "allowed_slope_excursion": state.allowed_slope_excursion,
-        "measured_slope_excursion": state.measured_slope_excursion,
-        "slope": state.slope,
-        "intercept": state.intercept,
-        "residual_drift_pct": state.residual_drift_pct,
-    }
+        "step": step, "variable": variable, "metric": metric, "unit": UNITS[metric], "reached": state.steady,
+        "rounds": last, "window_start": first, "window_end": last, "values": values,
+        **{name: getattr(state, name) for name in _OF_STATE},
+    }  # fmt: skip
+
+
+_OF_STATE = ("average", "allowed_data_excursion", "measured_data_excursion", "allowed_slope_excursion",
+             "measured_slope_excursion", "slope", "intercept", "residual_drift_pct")  # fmt: skip
 
 
 def _by_capacity(file: _File, drive: str) -> Iterator[Recording]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from drivelab.drives.openers import Host
 from drivelab.drives.sysfs import SECTOR_BYTES, read_text
@@ -16,8 +17,7 @@ from drivelab.telemetry.host import cpu_source
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
-@dataclass(frozen=True)
-class Process:
+class Process(NamedTuple):
     """Counters of a process since its start."""
 
     name: str
@@ -26,8 +26,7 @@ class Process:
     """Read from and written to storage (proc_pid_io(5)); None if it belongs to another user."""
 
 
-@dataclass(frozen=True)
-class Disk:
+class Disk(NamedTuple):
     """Counters of a disk since it was attached."""
 
     requests: int

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.values.recording_tables import recording_tables
-from drivelab.analysis.values.saturation_table import saturation_table
-from drivelab.collect import inventory
+from drivelab.analysis.values.recording_tables import found_in, recording_tables
 from drivelab.core.terminal import visible
 from drivelab.plan.plan import Plan
+from drivelab.recording.folders import tables_folder
 from drivelab.recording.writer import Recording
 from drivelab.run.device import open_device
 from drivelab.run.fio_cell import Bench
@@ -89,10 +87,7 @@ def write_tables(plan: Plan, *, reduced: bool) -> dict[str, pd.DataFrame]:
     """Write the tables of a finished recording where a study has them, and return them."""
     recording = plan.recording_path
     tables = recording_tables(recording, reduced=reduced)
-    drive = inventory.drives([recording])
-    capacities = dict(zip(drive["drive"], drive["capacity_bytes"].astype(int), strict=True))
-    tables["saturation"] = saturation_table(tables["cells"], capacities)
-    folder = Path(plan.context["results"]) / "tables" / plan.recording
+    tables |= found_in(recording, tables)
     for name, table in tables.items():
-        io.write(table, folder / f"{name}.parquet", name)
+        io.write(table, tables_folder(recording) / f"{name}.parquet", name)
     return tables

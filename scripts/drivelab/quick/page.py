@@ -1,54 +1,87 @@
-"""The page of a quick look: one picture, one table, and what stands between the numbers and the drive."""
+"""The page of a quick look: the normal report of its recordings, with layers and warnings among its notes."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pandas as pd
 
-from drivelab.quick.result import Place
-from drivelab.quick.view import CHANGES, amount, change, spread, sustained_words, tails
+from drivelab.analysis.study_tables import study_tables
+from drivelab.campaign.planning import Campaign
+from drivelab.collect.inventory import inventory_tables
+from drivelab.core.files import write_atomic
+from drivelab.figures.base.sheets import draw
+from drivelab.figures.drawing import draw_recording
+from drivelab.figures.registry import FIGURES
+from drivelab.quick.session import Place
+from drivelab.report.content import build
+from drivelab.report.html import render
+from drivelab.report.sections.proof import fio_jobs
+from drivelab.report.study_facts import describe
+from drivelab.workflow.layout import Layout
+
+_OVERVIEW = "quick_look"
 
 
-def write(places: Sequence[Place], warnings: Sequence[str], output: Path) -> None:
-    """Write the page as one file without scripts."""
-    from drivelab.report.html import page
-
-    by_place = [{value.shown: value for value in place.values} for place in places]
-    shown = [value.shown for value in places[0].values if all(value.shown in other for other in by_place)]
-    rows = []
-    for test in shown:
-        values = [place[test] for place in by_place]
-        cells = [[amount(value.value, test.metric), spread(value.half_width_pct), tails(value)] for value in values]
-        differences = [change(values[0], other) for other in values[1:]]
-        limited = any(value.host_limited for value in values)
-        rows.append({"test": test.words, "cells": cells, "differences": differences, "limited": limited})
-    sustained = {place.name: sustained_words(place.sustained, place.range_bytes) for place in places if place.sustained}
+def write(places: Sequence[Place], campaign: Campaign, found: Sequence[str], output: Path) -> None:
+    """Write the report of the recordings of one look; the first place is the basis of a comparison."""
+    layout, names = Layout(campaign), [place.plan.drive for place in places]
+    paths = {place.plan.recording: place.plan.recording_path for place in places}
+    pairs = [(names[0], name) for name in names[1:]]
+    chosen = {
+        "recordings": list(paths),
+        "drives": names,
+        "basis": names[0],
+        "pairs": pairs,
+        "missing": [],
+        "others": [],
+    }
+    recordings, facts = list(paths.values()), {**layout.report_facts(), **chosen}
+    tables = {**inventory_tables(recordings, {}, []), **study_tables(recordings, {**layout.analysis_facts(), **chosen})}
+    for name in dict.fromkeys(name for place in places for name in place.tables):
+        tables[name] = pd.concat([place.tables[name] for place in places])
+    plans = []
+    for place, recording in zip(places, recordings, strict=True):
+        plan = describe(recording, facts)
+        plans.append({**plan, "notes": [*plan["notes"], *_notes(place), *found]})
+    figures = list(_figures(places, recordings, tables))
+    del tables["latency_bins"]  # a report has only those of soaks until steady state
+    report = build(tables, facts, plans, figures, datetime.now(UTC))
     output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(
-        page("quick.html.j2", {
-            "places": places, "rows": rows, "warnings": warnings, "picture": _picture(places),
-            "changes": CHANGES, "limited": any(row["limited"] for row in rows),
-            "sustained": sustained,
-            "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        }),
-        encoding="utf-8",
-    )  # fmt: skip
+    write_atomic(output, render(report, fio_jobs(report, paths)))
 
 
-def _picture(places: Sequence[Place]) -> object:
-    from drivelab.figures.base.sheets import draw  # imports matplotlib, which is slow
-    from drivelab.figures.registry import FIGURES
-    from drivelab.report.html import picture
+def _notes(place: Place) -> Iterator[str]:
+    yield "Unconditioned: the drive as it was, neither purged nor preconditioned."
+    for layer in place.layers:
+        yield " ".join((f"Between the numbers and the drive: {layer.words}.", *layer.cautions))
 
-    tables = {name: pd.concat([place.tables[name] for place in places]) for name in ("cells", "latency_bins")}
+
+def _figures(
+    places: Sequence[Place], recordings: Sequence[Path], tables: dict[str, pd.DataFrame]
+) -> Iterator[dict[str, Any]]:
+    """Yield the figures of each recording, and of several places one of all."""
     with TemporaryDirectory() as folder:
-        stem = Path(folder) / "quick_look"
-        draw({"quick_look": stem}, tables, ", ".join(place.path for place in places), png=False)
-        svg = stem.with_suffix(".svg").read_text(encoding="utf-8")
-    kind = FIGURES["quick_look"]
-    return picture({"drive": None, "measurement": None, "name": kind.name, "title": kind.title,
-                    "caption": kind.caption, "svg": svg})  # fmt: skip
+        for number, (place, recording) in enumerate(zip(places, recordings, strict=True)):
+            own = Path(folder, str(number))
+            draw_recording(recording, own, png=False)
+            for path in sorted(own.glob("*.svg"), key=lambda path: list(FIGURES).index(path.stem)):
+                yield {
+                    "drive": place.plan.drive,
+                    "measurement": place.plan.measurement,
+                    "recording": place.plan.recording,
+                    **_figure(path),
+                }
+        if len(places) > 1:
+            stem = Path(folder) / _OVERVIEW
+            draw({_OVERVIEW: stem}, tables, ", ".join(place.path for place in places), png=False)
+            yield {"drive": None, "measurement": places[0].plan.measurement, **_figure(stem.with_suffix(".svg"))}
+
+
+def _figure(path: Path) -> dict[str, str]:
+    kind = FIGURES[path.stem]
+    return {"name": kind.name, "title": kind.title, "caption": kind.caption, "svg": path.read_text(encoding="utf-8")}

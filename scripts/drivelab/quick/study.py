@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ RESULTS = Path("results/quick")
 STUDY, SHEET = RESULTS / "study.yaml", RESULTS / "drives.tsv"
 USUAL_S = 300.0
 """Longest time of a look by the unchanged protocols quick and quick-reads, about."""
-_LEAST_AGREEING_S = 180.0
+LEAST_AGREEING_S = 180.0
 """Below, there is time for three rounds only."""
 _USUAL = {"quick": ("loop", 2.0), "quick-reads": ("loop", 5.0)}
 _LEAST_CELL_S, _SUSTAINED_S, _LEAST_SUSTAINED_S = 0.5, 60.0, 5.0
@@ -63,7 +63,7 @@ class Request:
         if factor != 1:
             cell_s = max(_LEAST_CELL_S, round(_USUAL[self.protocol][1] * factor, 1))
             changed["loop"] = {"runtime": f"{cell_s * 1000:.0f}ms"}
-            if self.time_s < _LEAST_AGREEING_S:
+            if self.time_s < LEAST_AGREEING_S:
                 changed["loop"]["until"] = {"rounds": 3}
             if self.protocol == "quick":
                 changed["idle"] = {"time": f"{max(_LEAST_IDLE_S, _IDLE_S * factor):.0f}s"}
@@ -84,15 +84,8 @@ class Request:
         return f"{self.protocol}{time}{size}".replace(".", "-")
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """An entry of the study: one protocol with its settings, on some subjects."""
-
-    name: str
-    protocol: str
-    settings: Mapping[str, Any]
-    runs: Mapping[str, int]
-    """Looks by the name of the subject."""
+Entries = dict[str, dict[str, Any]]
+"""The measurements of the study file by name, the latest first."""
 
 
 def planned(requests: Sequence[Request]) -> tuple[Campaign, list[Plan]]:
@@ -100,25 +93,26 @@ def planned(requests: Sequence[Request]) -> tuple[Campaign, list[Plan]]:
 
     Looks of earlier versions of a protocol stay in the results folder, but not in the study.
     """
-    rows, measurements = _known()
+    rows, entries = _known()
     new: list[tuple[str, str]] = []
     for request in requests:
         row = unique(request.row, rows.values())
         rows[row.drive] = row
-        entry = measurements.get(request.measurement)
-        runs = {} if entry is None else entry.runs
-        latest = Measurement(request.measurement, request.protocol, request.settings, {row.drive: 1, **runs})
-        others = {name: known for name, known in measurements.items() if name != latest.name}
-        measurements = {latest.name: latest, **others}
-        new.append((request.measurement, row.drive))
-    first = _written(rows, [replace(entry, runs=dict.fromkeys(entry.runs, 1)) for entry in measurements.values()])
+        name, settings = request.measurement, request.settings
+        known = entries.pop(name, {"drives": []})
+        entry = {
+            "protocol": request.protocol,
+            "name": name,
+            "drives": list(dict.fromkeys([row.drive, *known["drives"]])),
+        }
+        entries = {name: {**entry, **({"set": settings} if settings else {})}, **entries}
+        new.append((name, row.drive))
+    first = _written(
+        rows, entries, dict.fromkeys(((name, drive) for name in entries for drive in entries[name]["drives"]), 1)
+    )
     plans = {(planned.plan.measurement, planned.plan.drive): planned.plan for planned in first.wanted}
-    counted = {place: _recorded(plan) + (place in new) for place, plan in plans.items()}
-    kept = [
-        replace(entry, runs={drive: counted[name, drive] for drive in entry.runs if counted[name, drive]})
-        for name, entry in measurements.items()
-    ]
-    campaign = _written(rows, [entry for entry in kept if entry.runs])
+    runs = {place: count for place, plan in plans.items() if (count := _recorded(plan) + (place in new))}
+    campaign = _written(rows, entries, runs)
     by_place = {(plan.measurement, plan.drive): plan for plan in campaign.to_do}
     return campaign, [by_place[place] for place in new]
 
@@ -129,32 +123,25 @@ def _recorded(plan: Plan) -> int:
     return next(plan.run for plan in runs if not is_recorded(plan)) - 1
 
 
-def _known() -> tuple[dict[str, SheetRow], dict[str, Measurement]]:
+def _known() -> tuple[dict[str, SheetRow], Entries]:
     """Return the rows and measurements so far; none if the study is missing or refers to what no longer exists."""
     if not STUDY.exists():
         return {}, {}
     try:
         Campaign.load(STUDY)
-        rows, body = load_sheet(SHEET), load_yaml(STUDY)
+        return load_sheet(SHEET), {entry["name"]: entry for entry in load_yaml(STUDY)["measurements"]}
     except UserError:
         return {}, {}
-    runs: dict[str, dict[str, int]] = {}
-    for entry in body["include"]:
-        runs.setdefault(entry["measurements"][0], {})[entry["drives"][0]] = entry["runs"]
-    measurements = {
-        entry["name"]: Measurement(
-            entry["name"], entry["protocol"], entry.get("set", {}),
-            {drive: runs.get(entry["name"], {}).get(drive, 1) for drive in entry["drives"]},
-        )
-        for entry in body["measurements"]
-    }  # fmt: skip
-    return rows, measurements
 
 
-def _written(rows: Mapping[str, SheetRow], measurements: Iterable[Measurement]) -> Campaign:
-    """Write sheet and study, and load them."""
-    measurements = list(measurements)
-    drives = list(dict.fromkeys(drive for entry in measurements for drive in entry.runs))
+def _written(rows: Mapping[str, SheetRow], entries: Entries, runs: Mapping[tuple[str, str], int]) -> Campaign:
+    """Write sheet and study with the number of looks by measurement and drive, and load them."""
+    measurements = [
+        {**entry, "drives": [drive for drive in entry["drives"] if (name, drive) in runs]}
+        for name, entry in entries.items()
+        if any((name, drive) in runs for drive in entry["drives"])
+    ]
+    drives = list(dict.fromkeys(drive for entry in measurements for drive in entry["drives"]))
     body = {
         "name": "quick",
         "title": "Quick looks",
@@ -162,15 +149,11 @@ def _written(rows: Mapping[str, SheetRow], measurements: Iterable[Measurement]) 
         "drives_sheet": str(SHEET),
         "drives": drives,
         "taint": {"remeasure": 0},  # a quick look keeps its time
-        "basis": max(drives, key=lambda drive: sum(len(entry.runs) for entry in measurements if drive in entry.runs)),
-        "measurements": [
-            {"protocol": entry.protocol, "name": entry.name, "drives": list(entry.runs),
-             **({"set": entry.settings} if entry.settings else {})}
-            for entry in measurements
-        ],
+        "basis": max(drives, key=lambda drive: sum(len(e["drives"]) for e in measurements if drive in e["drives"])),
+        "measurements": measurements,
         "include": [
-            {"measurements": [entry.name], "drives": [drive], "runs": runs}
-            for entry in measurements for drive, runs in entry.runs.items() if runs > 1
+            {"measurements": [name], "drives": [drive], "runs": number}
+            for (name, drive), number in runs.items() if number > 1
         ],
     }  # fmt: skip
     RESULTS.mkdir(parents=True, exist_ok=True)

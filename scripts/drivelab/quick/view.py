@@ -1,11 +1,10 @@
-"""Show a quick look on the terminal: a table that fills while it runs, and its final form in 80 columns."""
+"""Show quick looks on the terminal: a table that fills while it runs, and the result in 80 columns."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from itertools import takewhile
 from statistics import median
 from typing import Any
 
@@ -33,8 +32,7 @@ from drivelab.plan.plan import Plan
 from drivelab.report.numbers import TIMES
 from drivelab.report.sentences import spelled_out
 
-WIDTH = 80
-_BAR = 10
+_WIDTH, _TEST, _LONGEST_NAME = 80, 29, 12
 _UNITS = {BANDWIDTH: "MiB/s", IOPS: "IOPS", LATENCY: "µs"}
 _STEADY = 0.8
 """End to start of a sustained write that keeps its rate."""
@@ -42,6 +40,7 @@ _LARGE = 3.0
 """Smallest ratio that is shown as a factor instead of a percentage."""
 _EVERY_S = 20.0
 """Least time between two lines without a terminal."""
+CHANGES = "Change: + is better (more IOPS or MiB/s, less time); in parentheses, the spreads overlap."
 
 
 def amount(value: float, metric: str) -> str:
@@ -51,23 +50,14 @@ def amount(value: float, metric: str) -> str:
     return f"{format_factor(value)} {_UNITS[metric]}"
 
 
-def bar(share: float, width: int = _BAR) -> str:
-    """Return a bar of eighths of a character for a share from 0 to 1."""
-    eighths = round(8 * width * min(max(share, 0.0), 1.0))
-    return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
-
-
 def spread(half_width_pct: float | None) -> str:
     """Return a spread for people: `±1.2 %`; empty if it is unknown, as for a single round."""
     return "" if half_width_pct is None else f"±{format_percentage(half_width_pct)} %"
 
 
-CHANGES = "Change: + is better (more IOPS or MiB/s, less time); in parentheses, the spreads overlap."
-
-
 def change(basis: Value, other: Value) -> str:
     """Return by how much the second value is better, see CHANGES: in percent, or as a factor if it is large."""
-    ratio = basis.value / other.value if basis.shown.metric == LATENCY else other.value / basis.value
+    ratio = basis.value / other.value if basis.shown.is_time else other.value / basis.value
     if 1 / _LARGE < ratio < _LARGE:
         text = f"{format_percentage(100 * (ratio - 1), signed=True)} %"
     else:
@@ -83,75 +73,64 @@ def apart(one: Value, other: Value) -> bool:
     return abs(one.value - other.value) > halves
 
 
-def short(names: Sequence[str], width: int = 12) -> list[str]:
-    """Return names without the words that all of them begin with, cut to `width`: `photos`, `backup`."""
-    words = [name.split("-") for name in names]
-    heads = zip(*(own[:-1] for own in words), strict=False)
-    shared = len(list(takewhile(lambda head: len(set(head)) == 1, heads)))
-    return ["-".join(own[shared:])[:width] for own in words]
-
-
-def final_table(names: Sequence[str], looks: Sequence[Sequence[Value]]) -> Table:
-    """Return the table of one or several places, which fits in 80 columns for up to two."""
+def table(*columns: str, most: int | None = None) -> Table:
+    """Return a table of tests whose other columns are aligned at the right, and fold names longer than `most`."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("test", min_width=29, no_wrap=True)
-    by_place = [{value.shown: value for value in look} for look in looks]
-    several = len(looks) > 1
-    for name in short(names):
-        table.add_column(Text(name if several else "median"), justify="right", no_wrap=True)
-        table.add_column("spread", justify="right", no_wrap=True)
-    table.add_column("change" if several else "", justify="right" if several else "left", no_wrap=True)
-    for shown in SHOWN:
-        values = [place.get(shown) for place in by_place]
-        if any(value is None for value in values):
-            continue
-        known = [value for value in values if value is not None]
-        limited = host_limited(known)
-        cells: list[RenderableType] = [Text(f"{shown.words}{'*' * limited}", style="yellow" if limited else "")]
-        for value in known:
-            cells += [Text(amount(value.value, shown.metric)), Text(spread(value.half_width_pct), style="dim")]
-        cells.append(
-            Text(_difference(known) if several else _bar_of(known[0], looks[0]), style="" if several else "cyan")
-        )
-        table.add_row(*cells)
+    table.add_column("test", min_width=_TEST, no_wrap=True)
+    for column in columns:
+        table.add_column(Text(column), justify="right", overflow="fold", max_width=most)
     return table
 
 
-def _difference(values: Sequence[Value]) -> str:
-    return "  ".join(change(values[0], other) for other in values[1:])
+def result_table(places: Mapping[str, Sequence[Value]]) -> Table:
+    """Return the values of each place by its name, with spreads and the changes against the first place."""
+    several = len(places) > 1
+    names = [column for name in places for column in (name if several else "median", "spread")]
+    shown_table = table(*names, *(["change"] if several else []), most=_LONGEST_NAME)
+    by_place = [{value.shown: value for value in values} for values in places.values()]
+    for shown in (shown for shown in SHOWN if all(shown in place for place in by_place)):
+        values = [place[shown] for place in by_place]
+        limited = any(value.host_limited for value in values)
+        cells = [Text(f"{shown.words}{'*' * limited}", style="yellow" if limited else "")]
+        for value in values:
+            cells += [Text(amount(value.value, shown.metric)), Text(spread(value.half_width_pct), style="dim")]
+        shown_table.add_row(*cells, *(["  ".join(change(values[0], other) for other in values[1:])] if several else []))
+    return shown_table
 
 
-def _bar_of(value: Value, look: Sequence[Value]) -> str:
-    """Return a bar relative to the best value of the same unit; none for times, as the shortest is the best."""
-    if value.shown.metric == LATENCY:
-        return ""
-    most = max(other.value for other in look if other.shown.metric == value.shown.metric)
-    return bar(value.value / most)
+def row(value: Value) -> dict[str, Any]:
+    """Return one value for JSON."""
+    return {
+        "test": value.shown.words,
+        "unit": {**_UNITS, LATENCY: "us"}[value.shown.metric],
+        "value": value.value,
+        "half_width_pct": value.half_width_pct,
+        "rounds": list(value.samples),
+        "p99_us": value.p99_us,
+        "p99_9_us": value.p999_us,
+        "cpu_share": value.cpu_share,
+        "host_limited": value.host_limited,
+    }
 
 
-def host_limited(values: Sequence[Value]) -> bool:
-    """Return whether any test is marked as limited by the host."""
-    return any(value.host_limited for value in values)
-
-
-def tails(value: Value) -> list[str]:
-    """Return the percentiles of a latency: `p99 121 µs` and `p99.9 310 µs`."""
+def tails(value: Value) -> str:
+    """Return the percentiles of a latency: `p99 121 µs, p99.9 310 µs`; empty if none is known."""
     known = {"p99": value.p99_us, "p99.9": value.p999_us}
-    return [f"{name} {amount(us, LATENCY)}" for name, us in known.items() if us is not None]
+    return ", ".join(f"{name} {amount(us, LATENCY)}" for name, us in known.items() if us is not None)
 
 
 def sustained_words(sustained: Sustained, range_bytes: float) -> str:
     """Describe the sustained write over a range in a sentence."""
     gib, seconds = sustained.written_bytes / (1 << 30), sustained.seconds[-1]
     start, end = (amount(rate, BANDWIDTH) for rate in (sustained.start_mib_s, sustained.end_mib_s))
-    if sustained.cliff_bytes is None and sustained.end_mib_s < _STEADY * sustained.start_mib_s:
+    if sustained.cliff_bytes is not None:
+        cliff = format_factor(sustained.cliff_bytes / (1 << 30))
+        return f"Sustained write: {start} falls to {end} after {cliff} GiB (cliff), {format_factor(gib)} GiB in all."
+    if sustained.end_mib_s < _STEADY * sustained.start_mib_s:
         return f"Sustained write: {start} at first, {end} after {format_factor(gib)} GiB, without a clear cliff."
-    if sustained.cliff_bytes is None:
-        mean = amount(sustained.written_bytes / (1 << 20) / seconds, BANDWIDTH)
-        again = f", again and again over {format_amount(range_bytes)}" if sustained.written_bytes > range_bytes else ""
-        return f"Sustained write: {mean}, no cliff in {format_factor(gib)} GiB{again} ({format_duration(seconds)})."
-    cliff = format_factor(sustained.cliff_bytes / (1 << 30))
-    return f"Sustained write: {start} falls to {end} after {cliff} GiB (cliff), {format_factor(gib)} GiB in all."
+    mean = amount(sustained.written_bytes / (1 << 20) / seconds, BANDWIDTH)
+    again = f", again and again over {format_amount(range_bytes)}" if sustained.written_bytes > range_bytes else ""
+    return f"Sustained write: {mean}, no cliff in {format_factor(gib)} GiB{again} ({format_duration(seconds)})."
 
 
 class LiveView:
@@ -167,13 +146,10 @@ class LiveView:
 
     def say(self, plan: Plan, text: str, fraction: float) -> None:
         """Show what a plan does now."""
-        text = spelled_out(text)
-        self._activity[plan.recording] = text
+        self._activity[plan.recording] = text = spelled_out(text)
         if self._live is not None:
             self._live.update(self._render())
-            return
-        now_s = time.monotonic()
-        if now_s - self._printed_s >= _EVERY_S:
+        elif (now_s := time.monotonic()) - self._printed_s >= _EVERY_S:
             self._printed_s = now_s
             print(f"{self._names[plan.recording]}: {text} [{self._clock()}]", file=sys.stderr, flush=True)
 
@@ -199,20 +175,14 @@ class LiveView:
     def _render(self) -> RenderableType:
         parts: list[RenderableType] = []
         for recording, name in self._names.items():
-            samples = self._samples[recording]
-            table = Table(box=None, pad_edge=False, title=Text(name, style="bold"), title_justify="left")
-            table.add_column("test", min_width=29)
-            table.add_column("median so far", justify="right", min_width=13)
-            table.add_column("spread", justify="right", min_width=8)
-            table.add_column("rounds", min_width=8)
+            so_far = table("median so far", "spread", "rounds")
             for shown in SHOWN:
-                rounds = samples.get(shown, [])
+                rounds = self._samples[recording].get(shown, [])
+                value = amount(median(rounds), shown.metric) if rounds else "…"
                 width_pct = half_width_pct(rounds) if len(rounds) >= FEWEST else None
-                table.add_row(
-                    shown.words,
-                    amount(median(rounds), shown.metric) if rounds else "…",
-                    spread(width_pct),
-                    Text(strip(rounds, 8), style="cyan"),
+                so_far.add_row(
+                    shown.words, value, spread(width_pct), Text(strip(rounds, 8), style="cyan", justify="left")
                 )
-            parts += [table, Text(self._activity.get(recording, "")[: WIDTH - 1], style="dim")]
+            doing = Text(self._activity.get(recording, "")[: _WIDTH - 1], style="dim")
+            parts += [Text(name, style="bold"), so_far, doing]
         return Group(*parts, Text(self._clock(), style="dim"))

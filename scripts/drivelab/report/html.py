@@ -181,12 +181,6 @@ def _parquet(table: pa.Table, name: str) -> bytes:
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def page(template: str, values: Mapping[str, Any]) -> str:
-    """Return the HTML of a page without scripts, with all texts escaped and the style of reports."""
-    style = Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # drivelab's file, no data in it
-    return _environment().get_template(template).render(style=style, **values)
-
-
 def _environment() -> Environment:
     return Environment(
         loader=FileSystemLoader(_TEMPLATES),

@@ -6,19 +6,16 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from drivelab.campaign.planning import STAGES as CHAIN
 from drivelab.recording.writer import read_object
 from drivelab.run.progress import Status, state_now, status_of
-from drivelab.watch.follow import Follower
 from drivelab.watch.rates import Point
 from drivelab.watch.recording_view import SHOWN_S, Line, RecordingWatch
 
-_LOGS = (*CHAIN, "replay")
-RUNNING, WAITING = "running", "waiting"
+RUNNING, WAITING, DONE = "running", "waiting", "done"
 STANDINGS = {
     RUNNING: "running",
     "measured": "measured",
-    "between": "between two stages",
+    DONE: "between two stages",
     "failed": "failed",
     "interrupted": "interrupted",
     "silent": "no sign of life",
@@ -40,7 +37,6 @@ class DriveWatch:
         """The recording that the status names."""
         self._latest: Point | None = None
         """The last point of that recording."""
-        self._logs: dict[Path, Follower] = {}
         self._trouble: str | None = None
         self._facts: dict[str, Any] = {"simulated": False, "virtual": False}
         """Facts of the drive from its latest recordings; a new recording does not have them yet."""
@@ -48,15 +44,15 @@ class DriveWatch:
         """The latest points, also those of earlier recordings."""
 
     def poll(self) -> list[Line]:
-        """Return new lines of journal and logs; the state reports unreadable files."""
+        """Return new lines of the journal; the state reports unreadable files."""
         self._read_status()
         if self._status is None:
             return []
         lines: list[Line] = []
         if self._watch is None or self._watch.name != self._status.recording:
             lines += self._read()  # the end of the recording before
-            self._follow(self._status.recording)
-        return sorted([*lines, *self._read(), *self._log_lines()])
+            self._watch, self._latest, self._trouble = RecordingWatch(self.root, self._status.recording), None, None
+        return [*lines, *self._read()]
 
     def _read_status(self) -> None:
         """Read the status file if it has changed; a study may have a thousand drives."""
@@ -69,11 +65,6 @@ class DriveWatch:
             self._status = status_of(read_object(path)) or self._status
             self._status_read = read
 
-    def _follow(self, name: str) -> None:
-        self._watch = RecordingWatch(self.root, name)
-        self._logs = {self.root / "logs" / rule / f"{name}.log": Follower(4096) for rule in _LOGS}
-        self._latest = self._trouble = None
-
     def _read(self) -> list[Line]:
         if self._watch is None:
             return []
@@ -82,7 +73,7 @@ class DriveWatch:
             points, lines = self._watch.poll()
             self._facts |= self._watch.drive_facts()
         except Exception as error:  # from another version, or edited by hand
-            self._note(error)
+            self._trouble = f"{self._watch.name} cannot be read: {type(error).__name__}: {error}"
             return []
         if self._watch.beginnings != beginnings:
             self.points.clear()
@@ -91,27 +82,20 @@ class DriveWatch:
         self._latest = points[-1] if points else self._latest
         return lines
 
-    def _note(self, error: Exception) -> None:
-        if self._watch is not None:
-            self._trouble = f"{self._watch.name} cannot be read: {type(error).__name__}: {error}"
-
-    def _log_lines(self) -> list[Line]:
-        at_s = self._status.at_s if self._status is not None else 0.0
-        return [(at_s, line) for path, log in self._logs.items() for line in log.read(path) if line.strip()]
-
     def state(self, now_s: float) -> dict[str, Any]:
         """Return the drive's present state."""
         status = self._status
         if status is None:
             return {"drive": self.drive, "standing": WAITING}
-        state = self._of_recording()
-        standing = self._standing(status, now_s)
+        state = {} if self._watch is None else self._watch.state()
+        standing = state_now(status, now_s)
         latest = self._latest if standing == RUNNING else None
         return {
             **state,
             **self._facts,
             "drive": self.drive,
             "standing": standing,
+            "complete": self._watch is not None and self._watch.is_complete,
             "stage": status.stage,
             "text": status.text,
             "at_s": status.at_s,
@@ -120,20 +104,6 @@ class DriveWatch:
             "trouble": self._trouble,
             "latest": latest if latest is not None and _is_in(latest, status.stage) else None,
         }
-
-    def _of_recording(self) -> dict[str, Any]:
-        try:
-            return self._watch.state() if self._watch is not None else {}
-        except Exception as error:  # from another version, or edited by hand
-            self._note(error)
-            return {}
-
-    def _standing(self, status: Status, now_s: float) -> str:
-        """Return one of `STANDINGS`."""
-        state = state_now(status, now_s)
-        if state != "done":
-            return state
-        return "measured" if self._watch is not None and self._watch.is_complete else "between"
 
 
 def _is_in(point: Point, stage: str) -> bool:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from drivelab.criteria.taint import Limits, taints
 from drivelab.drives.sysfs import SECTOR_BYTES
-from drivelab.telemetry.time_window import COUNTERS, CPU_COUNTERS, cpu_shares
+from drivelab.telemetry.time_window import CPU_COUNTERS, cpu_shares
 
 _LEAST_S = 0.9
 """Shortest time for a rate: samples are a second apart, but at the edges of cells they lie closer together."""
 _MIB = 1 << 20
 _NEEDED = ("reads", "writes", "sectors_read", "sectors_written", "read_ms", "write_ms")
-_SLOW_COUNTERS = tuple(name for name in COUNTERS if "thermal" in name or "temperature" in name)
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,6 @@ class Rates:
     def __init__(self, limits: Limits, conditioning: bool = False) -> None:
         self._limits, self._conditioning = limits, conditioning
         self._before: Mapping[str, float] | None = None
-        self._slow: dict[str, float] = {}
-        self._rises: dict[str, float] = {}
         self.latest: dict[str, float] = {}
         """Last value of each sampled field."""
         self.taints: list[str] = []
@@ -48,24 +45,20 @@ class Rates:
 
     def restart(self) -> None:
         """Forget earlier counters: the sampler restarted, and the counters may have been reset."""
-        self._before, self._slow = None, {}
+        self._before = None
 
     def add(self, sample: Mapping[str, float]) -> Point | None:
         """Return the point that ends with this sample, or None."""
         self.latest.update(sample)
-        self._note_slow(sample)
         if not all(name in sample for name in _NEEDED):
             return None
-        before = self._before
-        if before is None or sample["at_s"] < before["at_s"]:
-            self._before = sample
-            return None
+        before = self._before or sample
         seconds = sample["at_s"] - before["at_s"]
-        if seconds < _LEAST_S:
+        if 0 < seconds < _LEAST_S:
             return None
         self._before = sample
         rise = {name: sample[name] - before[name] for name in _NEEDED}
-        if any(value < 0 for value in rise.values()):  # the counters were reset
+        if seconds <= 0 or any(value < 0 for value in rise.values()):  # the first sample, or the counters were reset
             return None
         self._judge(sample, before)
         requests = rise["reads"] + rise["writes"]
@@ -76,18 +69,10 @@ class Rates:
             conditioning=self._conditioning,
         )
 
-    def _note_slow(self, sample: Mapping[str, float]) -> None:
-        """Note the rise of a counter that is read every ten seconds; it counts for the second of the sample."""
-        for name in _SLOW_COUNTERS:
-            if name in sample:
-                self._rises[name] = max(sample[name] - self._slow.get(name, sample[name]), 0.0)
-                self._slow[name] = sample[name]
-
     def _judge(self, sample: Mapping[str, float], before: Mapping[str, float]) -> None:
         both = [name for name in CPU_COUNTERS if name in sample and name in before]
         shares = cpu_shares({name: sample[name] - before[name] for name in both if sample[name] >= before[name]})
         heat = {"temperature_max_c": "temperature_c", "temperature_limit_c": "temperature_limit_c",
                 "temperature_alarm": "temperature_alarm"}  # fmt: skip
         temperatures = {name: self.latest[field] for name, field in heat.items() if field in self.latest}
-        self.taints = taints({**shares, **temperatures, **self._rises}, self._limits)
-        self._rises = {}
+        self.taints = taints({**shares, **temperatures}, self._limits)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from drivelab.criteria.steady_state import determine
@@ -19,40 +19,27 @@ def loop_progress(subject: Mapping[str, Any], journal: Journal) -> dict[str, Any
     The keys: `round`, `rounds` (at most; exactly with `fixed`), `cold`, `ended` (the loop's outcome) and `steady`: for
     each tracked variable whether it is.
     """
-    steps = [
-        (step, dict(entry["loop"])) for step, entry in enumerate(subject.get("measure", ())) if "loop" in entry
-    ]  # fmt: skip
-    started = [(step, fields) for step, fields in steps if any(_is_of(line, step) for line in journal)]
-    if not started:
-        return None
-    step, fields = started[-1]
-    lines = [line for line in journal if _is_of(line, step) or line.get("event") == "gap"]
-    cells = _cells(fields, lines)
-    if not cells or "until" not in fields:
+    loops = [(step, entry["loop"]) for step, entry in enumerate(subject.get("measure", ())) if "loop" in entry]
+    started = {line.get("step") for line in journal if line.get("event") in ("cell", "loop", "streams")}
+    nothing: tuple[int, dict[str, Any]] = (0, {})
+    step, fields = next(((step, fields) for step, fields in reversed(loops) if step in started), nothing)
+    lines = [line for line in journal if line.get("event") == "gap" or line.get("step") == step]
+    streams = next((line["cells"] for line in lines if line["event"] == "streams"), ())  # of a trace
+    cells, until = list(fields.get("cells", streams)), fields.get("until")
+    if not cells or until is None:
         return None
     history = LoopHistory(cells, fields).follow(lines, step)
-    place = history.following()
-    cold = history.cold_rounds
-    at = place[0] if place else max((line["round"] for line in lines if line["event"] == "cell"), default=1)
-    until = fields["until"]
+    following, cold = history.following(), history.cold_rounds
+    at = following[0] if following else max((line["round"] for line in lines if line["event"] == "cell"), default=1)
+    ended = next((line for line in lines if line["event"] == "loop"), None)
     return {
         "round": at if history.is_cold(at) else at - cold,
         "rounds": cold if history.is_cold(at) else rounds_at_most(until),
         "fixed": "rounds" in until,
         "cold": history.is_cold(at),
-        "ended": next((_outcome(line) for line in lines if line["event"] == "loop"), None),
+        "ended": None if ended is None else _outcome(ended),
         "steady": _steady(cells, until, lines, cold, fields.get("order") == "cells"),
     }
-
-
-def _is_of(line: Mapping[str, Any], step: int) -> bool:
-    return line.get("event") in ("cell", "loop", "streams") and line.get("step") == step
-
-
-def _cells(fields: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the loop's cells from the plan; from the journal, if they are a trace's streams."""
-    streams = next((line["cells"] for line in lines if line["event"] == "streams"), ())
-    return list(fields.get("cells", streams))
 
 
 def _outcome(line: Mapping[str, Any]) -> str:
@@ -65,30 +52,26 @@ def _outcome(line: Mapping[str, Any]) -> str:
 def _steady(
     cells: Sequence[Mapping[str, Any]], until: Mapping[str, Any], lines: Journal, cold: int, cells_apart: bool
 ) -> list[bool]:
-    """Return for each tracked variable whether its last rounds are steady."""
-    return [
-        _is_steady(index, variable["metric"], until, lines, cold, cells_apart)
+    """Return for each tracked variable whether its last rounds are steady.
+
+    Rounds that began before the last interruption are never in the window.
+    """
+    done: list[list[Mapping[str, float]]] = [[] for _ in cells]
+    before = [0] * len(cells)
+    for line in lines:
+        if line["event"] == "cell":
+            done[line["cell"]].append(line["metrics"])
+        elif line["event"] == "gap":
+            counts = list(map(len, done))
+            before = counts if cells_apart else [max(counts)] * len(cells)
+    tracked = [
+        [float(metrics[variable["metric"]]) for metrics in done[index][max(cold, before[index]) :]]
         for variable in until.get("track", ())
         for index, cell in enumerate(cells)
         if matches(cell, variable)
     ]
-
-
-def _is_steady(
-    index: int, metric: str, until: Mapping[str, Any], lines: Journal, cold: int, cells_apart: bool
-) -> bool:  # fmt: skip
-    values: list[float] = []
-    before = 0  # rounds that began before the last interruption: an interrupted round is never in the window
-    measured: dict[int, int] = {}
-    for line in lines:
-        if line["event"] == "cell":
-            measured[line["cell"]] = measured.get(line["cell"], 0) + 1
-            if line["cell"] == index:
-                values.append(float(line["metrics"][metric]))
-        elif line["event"] == "gap":
-            before = measured.get(index, 0) if cells_apart else max(measured.values(), default=0)
-    since = values[max(cold, before) :]
-    if len(since) < 2 or not all(value > 0 for value in since):
-        return False
-    return determine(since, window=until["window"], data_excursion=until["data_excursion"],
-                     slope_excursion=until["slope_excursion"]).steady  # fmt: skip
+    rule = {name: until[name] for name in ("window", "data_excursion", "slope_excursion") if name in until}
+    return [
+        len(values) > 1 and all(value > 0 for value in values) and determine(values, **rule).steady
+        for values in tracked
+    ]

@@ -8,10 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from drivelab.core.grouping import grouped
 from drivelab.core.units import format_amount
 from drivelab.criteria.taint import Limits, foreign_words, foreign_writes
-from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
 from drivelab.recording.writer import MANIFEST, read_object
 from drivelab.run.fill import FOLDER
@@ -26,42 +24,42 @@ def at_s(line: Mapping[str, Any]) -> float:
     return datetime.fromisoformat(line["at"]).timestamp()
 
 
+_SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], str | None]] = {
+    "cell": lambda line: _cell_words(line) + _foreign(line),
+    "tainted": lambda line: (f"replayed {line['trace']}, replayed again" if "trace" in line else
+                             f"{_cell_words(line)}, measured again") + f": {'; '.join(line['reasons'])}",
+    "purge": lambda line: (
+        "not purged" if line.get("method") == "none" else f"purged: {line.get('title', line.get('method'))}"),
+    "fill": lambda line: f"preconditioned: {format_amount(line['bytes'])} written, {_cell(line['cell'])}",
+    "verdict": lambda line: None if line["intact"] else f"conditioned again: {line['reason']}",
+    "measure": lambda line: "measurement begins",
+    "gap": lambda line: str(line["reason"]),
+    "soak-begins": lambda line: f"soak begins: {_cell(line['workload'])}",
+    "soak": lambda line: f"soak {_soak_end(line)}: {format_amount(line['bytes'])} in {line['runtime_s']:.0f} s"
+                         + _foreign(line),
+    "loop": lambda line: f"loop ended after {line['rounds']} rounds" + _loop_end(line),
+    "replay": lambda line: f"replayed {line.get('trace', 'the trace')}" + _foreign(line),
+    "application": lambda line: "application run",
+    "load": lambda line: f"load of {line['rate_iops']:,.0f} IOPS {line['outcome']}" + _foreign(line),
+    "failed": lambda line: f"failed: {line['reason']}",
+    "abandoned": lambda line: f"set aside: {line['reason']}",
+    "complete": lambda line: "recording complete",
+}  # fmt: skip
+
+
 def sentence(line: Mapping[str, Any]) -> str | None:
     """Return a sentence for a journal line; None for a line that only programs need."""
     event = str(line.get("event"))
-    if event == "tainted" and "trace" in line:
-        return f"replayed {line['trace']}, replayed again: {'; '.join(line['reasons'])}"
-    if event in ("cell", "tainted"):
-        again = f", measured again: {'; '.join(line['reasons'])}" if event == "tainted" else ""
-        return f"{'cold ' if line.get('cold') else ''}round {line['round']}: {_cell(line['workload'])}, " + (
-            metrics_words(line["metrics"]) + (again or _foreign(line))
-        )
-    sentences: dict[str, Callable[[], str | None]] = {
-        "purge": lambda: (
-            "not purged" if line.get("method") == "none" else f"purged: {line.get('title', line.get('method'))}"
-        ),
-        "fill": lambda: f"preconditioned: {format_amount(line['bytes'])} written, {_cell(line['cell'])}",
-        "verdict": lambda: None if line["intact"] else f"conditioned again: {line['reason']}",
-        "measure": lambda: "measurement begins",
-        "gap": lambda: str(line["reason"]),
-        "soak-begins": lambda: f"soak begins: {_cell(line['workload'])}",
-        "soak": lambda: f"soak {_soak_end(line)}: {format_amount(line['bytes'])} in {line['runtime_s']:.0f} s"
-        + _foreign(line),
-        "loop": lambda: f"loop ended after {line['rounds']} rounds" + _loop_end(line),
-        "replay": lambda: f"replayed {line.get('trace', 'the trace')}" + _foreign(line),
-        "application": lambda: "application run",
-        "load": lambda: f"load of {line['rate_iops']:,.0f} IOPS {line['outcome']}" + _foreign(line),
-        "failed": lambda: f"failed: {line['reason']}",
-        "abandoned": lambda: f"set aside: {line['reason']}",
-        "complete": lambda: "recording complete",
-    }  # fmt: skip
-    return sentences[event]() if event in sentences else None
+    return _SENTENCES[event](line) if event in _SENTENCES else None
 
 
-def metrics_words(metrics: Mapping[str, float]) -> str:
-    """Return IOPS, bandwidth and mean latency of a cell."""
+def _cell_words(line: Mapping[str, Any]) -> str:
+    """Return round, workload, IOPS, bandwidth and mean latency of a cell."""
+    cold, metrics = "cold " if line.get("cold") else "", line["metrics"]
     rates = f"{metrics['iops']:,.0f} IOPS, {metrics['bandwidth_mib_s']:,.1f} MiB/s"
-    return f"{rates}, {latency_words(metrics['mean_latency_us'])}"
+    return (
+        f"{cold}round {line['round']}: {_cell(line['workload'])}, {rates}, {latency_words(metrics['mean_latency_us'])}"
+    )
 
 
 def latency_words(latency_us: float | None) -> str:
@@ -184,32 +182,12 @@ class RecordingWatch:
                 _Telemetry(place, Follower(tail_bytes=SHOWN_S * _SAMPLE_BYTES), Rates(limits, conditioning))
                 for place, conditioning in ((f"{FOLDER}/{NAME}", True), (NAME, False))
             ]
-        if self.is_simulated:
-            for line in lines:
-                yield from self._simulated(folder, line)
+        if self.is_simulated:  # its seconds have passed when a cell ends
+            for metrics in (line["metrics"] for line in lines if line.get("event") == "cell"):
+                yield Point(metrics["iops"], metrics["bandwidth_mib_s"], metrics["mean_latency_us"])
         else:
             for telemetry in self._telemetry:
                 yield from telemetry.points(folder)
-
-    def _simulated(self, folder: Path, line: Mapping[str, Any]) -> Iterator[Point]:
-        """Yield the simulated seconds of a run of I/O that a journal line reports as done."""
-        if "directory" not in line or line.get("event") == "soak-begins":
-            return
-        conditioning = line["event"] == "fill" or line.get("stage") == "precondition"
-        seconds = grouped(read_series(folder / line["directory"]).rows, lambda row: row["time_s"])
-        for _, rows in sorted(seconds.items()):
-            iops = sum(row["iops"] for row in rows)
-            latencies = [(row["iops"], row["mean_latency_us"]) for row in rows if row["mean_latency_us"] is not None]
-            weight = sum(rate for rate, _ in latencies)
-            yield Point(
-                iops=iops,
-                bandwidth_mib_s=sum(row["bandwidth_mib_s"] for row in rows),
-                latency_us=sum(rate * latency for rate, latency in latencies) / weight if weight else None,
-                conditioning=conditioning,
-            )
-        if not seconds and line.get("event") == "cell":  # shorter than a second
-            metrics = line["metrics"]
-            yield Point(metrics["iops"], metrics["bandwidth_mib_s"], metrics["mean_latency_us"])
 
     def drive_facts(self) -> dict[str, Any]:
         """Return the known facts of the drive, which its other recordings share."""
@@ -219,19 +197,15 @@ class RecordingWatch:
 
     def state(self) -> dict[str, Any]:
         """Return the recording's present state."""
+        last = self._journal[-1] if self._journal else {}
         rates = next((telemetry.rates for telemetry in reversed(self._telemetry) if telemetry.rates.latest), None)
         return {
             "recording": self.name,
             "measurement": self.measurement,
             "progress": self._progress,
             "taints": rates.taints if rates is not None else [],
-            "failure": self._failure(),
+            "failure": str(last.get("reason")) if last.get("event") == "failed" else None,  # unless it has resumed
         }
-
-    def _failure(self) -> str | None:
-        """Return why the measurement failed, unless it has resumed."""
-        last = self._journal[-1] if self._journal else {}
-        return str(last["reason"]) if last.get("event") == "failed" else None
 
 
 def _numbers(sample: Mapping[str, Any]) -> dict[str, float]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.recording.writer import MANIFEST
-from drivelab.watch.drive_view import RUNNING, WAITING, DriveWatch
+from drivelab.watch.drive_view import DONE, RUNNING, WAITING, DriveWatch
 
 _LINES = 200
 """Log lines that are kept."""
@@ -85,13 +85,10 @@ class StudyWatch:
         wanted = self._names[watch.drive]
         state = watch.state(now_s)
         recording = state.get("recording", "")
-        if state["standing"] == "measured" and recording in self.facts.recordings:
+        if state.get("complete") and recording in self.facts.recordings:
             self._measured.add(recording)
-        done = sum(name in self._measured for name in wanted)
-        if state["standing"] == "measured" and done < len(wanted):
-            state["standing"] = "between"
-        elif state["standing"] in ("between", WAITING) and 0 < len(wanted) == done:  # its status is lost or outdated
-            state["standing"] = "measured"
+        if wanted and self._measured.issuperset(wanted) and state["standing"] in (DONE, WAITING):
+            state["standing"] = "measured"  # also if its status is lost or outdated
         return {**state, "reduced": self.facts.recordings.get(recording, False)}
 
     def _look(self) -> None:
@@ -108,9 +105,7 @@ class StudyWatch:
 def _study_standing(drives: Sequence[Mapping[str, Any]], now_s: float) -> str:
     """Return the state of an unfinished study: `running`, `failed`, `stopped` or `waiting`."""
     standings = {drive["standing"] for drive in drives}
-    ended_s = max(
-        (drive.get("at_s", 0.0) for drive in drives if drive["standing"] in ("between", "measured")), default=0.0
-    )
+    ended_s = max((drive.get("at_s", 0.0) for drive in drives if drive["standing"] in (DONE, "measured")), default=0.0)
     if RUNNING in standings or now_s - ended_s < _PAUSE_S:
         return RUNNING
     return "failed" if "failed" in standings else WAITING if standings == {WAITING} else "stopped"

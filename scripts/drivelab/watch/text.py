@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,10 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from drivelab.core.files import write_atomic
 from drivelab.core.terminal import NO_REDIRECTION, console, strip
 from drivelab.core.units import format_duration
-from drivelab.watch.drive_view import RUNNING, STANDINGS, WAITING
-from drivelab.watch.page import COLUMNS, write_page
+from drivelab.watch.drive_view import DONE, RUNNING, STANDINGS, WAITING
 from drivelab.watch.rates import Point
 from drivelab.watch.recording_view import latency_words
 from drivelab.watch.study_view import StudyWatch
@@ -25,6 +26,10 @@ _EVERY_S = 10.0
 _LINES = 6
 _STYLES = {RUNNING: "green", "failed": "bold red", "interrupted": "red", "silent": "red"}
 _ENDED = ("finished", "failed", "stopped")
+COLUMNS = 120
+"""Width of the page in characters."""
+_RELOAD_S = 5
+_RELOAD = f'<meta http-equiv="refresh" content="{_RELOAD_S}">\n'
 
 
 def show(studies: Sequence[StudyWatch], page: Path | None = None, period_s: float = 1.0) -> None:
@@ -51,6 +56,15 @@ def show(studies: Sequence[StudyWatch], page: Path | None = None, period_s: floa
     finally:
         if page is not None:
             write_page(screen(studies, COLUMNS), page, reloads=False)
+
+
+def write_page(view: RenderableType, path: Path, *, reloads: bool) -> None:
+    """Write the view to `path`; a reader finds the page before or this one, whole. The last one does not reload."""
+    note = f"{time.strftime('%Y-%m-%d %H:%M:%S')}, {f'reloads every {_RELOAD_S} s' if reloads else 'watch ended'}"
+    recorder = console(file=StringIO(), record=True, width=COLUMNS)
+    recorder.print(Group(view, Text(note, style="dim")))
+    page = recorder.export_html()
+    write_atomic(path, page.replace("<style>", f"{_RELOAD}<style>", 1) if reloads else page, lasting=False)
 
 
 def changes(states: Sequence[Mapping[str, Any]], previous: dict[str, tuple[str, float]], now_s: float) -> Iterator[str]:
@@ -138,14 +152,14 @@ def label_words(drive: Mapping[str, Any]) -> str:
 
 def doing_words(drive: Mapping[str, Any]) -> str:
     """Return a drive's activity and problems."""
-    if drive["standing"] in ("measured", "between"):
+    if drive["standing"] in ("measured", DONE):
         parts = [": ".join(part for part in (drive.get("measurement"), STANDINGS[drive["standing"]]) if part)]
     else:
         parts = [f"{drive.get('measurement', '')}, {drive['stage']}: {drive['text']}"]
     if drive["standing"] == RUNNING:
         parts += [_steady_words(drive), _left_words(drive)]
         parts += [f"disturbed: {'; '.join(drive['taints'])}" if drive.get("taints") else ""]
-    elif drive["standing"] not in ("measured", "between"):
+    elif drive["standing"] not in ("measured", DONE):
         parts += [STANDINGS[drive["standing"]], drive["failure"] or ""]
     parts.append(drive.get("trouble") or "")
     return ", ".join(part for part in parts if part)

@@ -15,7 +15,7 @@ from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import Study, load_study
 from drivelab.recording.writer import write_json
-from drivelab.run.progress import HEARTBEAT_S, Progress, Status
+from drivelab.run.progress import Progress, Status
 
 REFUSED = "; wait for it or stop it, then archive the study$"
 
@@ -75,11 +75,6 @@ def test_study_with_running_stage_is_refused(study: Study) -> None:
 def test_study_with_stage_on_another_host_is_refused(study: Study) -> None:
     status(study.results, 0)
     assert_refused(r"cannot be archived now: measure of op7/m/k is running \(process 7 on far\)")
-
-
-def test_study_with_long_silent_stage_is_archived(study: Study) -> None:
-    status(study.results, 100 * HEARTBEAT_S)
-    assert_archived()
 
 
 def test_no_run_starts_while_archiving(study: Study, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,14 +91,5 @@ def test_only_the_reason_of_a_failed_stage_is_reported(tmp_path: Path) -> None:
     assert end_messages(tmp_path, GROUP) == [message]
 
 
-def test_only_a_defect_of_drivelab_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "22.log").write_text("")
-    Path("logs/measure/op28/pts-iops/bcde8dddc429-run1.log").write_text(
-        "Traceback (most recent call last):\nKeyError: 1\n"
-    )
-    (message,) = end_messages(tmp_path, GROUP)
-    assert "rule measure failed because of a bug in drivelab: KeyError: 1" in message
-
-
 def test_single_job_is_reported_with_its_status_unless_it_logs_a_reason(tmp_path: Path) -> None:
     assert list(ended_jobs(SINGLE)) == [f"drivelab: job 31 of Slurm ended as TIMEOUT; {KEPT}"]

@@ -41,12 +41,6 @@ def test_bash_completes_commands_options_and_names(
     assert {word.strip() for word in done.stdout.splitlines()} == {word.strip() for word in words}
 
 
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_get_a_script(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["completion", shell]) == 0
-    assert "drivelab" in capsys.readouterr().out
-
-
 def test_the_man_page_has_every_command_and_option() -> None:
     page = man_page(parser())
     for names in GROUPS.values():

@@ -8,7 +8,6 @@ import os
 import pty
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +18,7 @@ from watched import MadeDrive, facts
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
-from drivelab.core.jobs import reported
-from drivelab.core.terminal import VisibleStream, console, visible
+from drivelab.core.terminal import VisibleStream, visible
 from drivelab.drives import identity
 from drivelab.watch.study_view import StudyFacts
 
@@ -57,11 +55,6 @@ def test_control_characters_become_visible() -> None:
     assert visible("not UTF-8: \udcff") == r"not UTF-8: \udcff"
 
 
-def test_names_between_colons_stay(capsys: pytest.CaptureFixture[str]) -> None:
-    console().print("results/2026:new: one warm round")
-    assert capsys.readouterr().out == "results/2026:new: one warm round\n"
-
-
 def test_json_keeps_its_values() -> None:
     for ascii_only in (True, False):
         assert json.loads(visible(json.dumps({HOSTILE: [HOSTILE]}, ensure_ascii=ascii_only))) == {HOSTILE: [HOSTILE]}
@@ -84,12 +77,6 @@ def test_an_import_of_a_fio_job(tmp_path: Path, capsys: pytest.CaptureFixture[st
         path.write_text(HOSTILE)
     assert main(["import", "fio-json", str(path), "--drive", "a", "-o", str(tmp_path / "out")]) == 2
     assert r"\x1b]0;owned\x07" in shown(capsys)
-
-
-def test_import_of_a_tkperf_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = import_origins.tkperf(tmp_path / "a.xml", ("lat",), lat_roundmat=HOSTILE)
-    assert main(["import", "tkperf", str(source), "--drive", "a", "-o", str(tmp_path / "out")]) == 2
-    shown(capsys)
 
 
 @pytest.mark.parametrize(
@@ -121,26 +108,11 @@ def test_a_title_of_a_study(own: Path, capsys: pytest.CaptureFixture[str], monke
     assert r"\x1b[2J" in shown(capsys)
 
 
-def test_a_protocol(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = Path("config/protocols/pts-latency.yaml").read_text()
-    lines = [f"title: {json.dumps(HOSTILE)}" if line.startswith("title:") else line for line in text.splitlines()]
-    Path("config/protocols/pts-latency.yaml").write_text("\n".join(lines) + "\n")
-    assert main(["protocol", "show", "config/protocols/pts-latency.yaml"]) == 0
-    assert r"\x1b[2J" in shown(capsys)
-
-
 def test_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [Row(1000 * n, 1000 * n + 1, 1000 * n + 500, process=HOSTILE) for n in range(50)]
     path = write(tmp_path / "a.parquet", rows, {"title": HOSTILE, "source": HOSTILE, "name": HOSTILE})
     assert main(["trace", "info", str(path)]) == 0
     assert r"\x1b" in shown(capsys)
-
-
-def test_a_malformed_line_of_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text(f"{HOSTILE.replace(chr(13), '')},x\n")
-    assert main(["trace", "import", "--format", "msr", str(path), "-o", str(tmp_path / "a.parquet")]) == 2
-    shown(capsys)
 
 
 def test_facts_of_a_drive(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,16 +137,6 @@ def test_file_name_in_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[
     (recording / HOSTILE).write_text("")
     main(["verify", str(tmp_path)])
     assert r"\x1b]0;owned\x07" in shown(capsys)
-
-
-def test_file_name_in_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as tar:
-        for name, data in ((HOSTILE, b""), ("SHA256SUMS", f"{'0' * 64}  {HOSTILE.replace(chr(13), '')}\n".encode())):
-            info = tarfile.TarInfo(f"study/{name}")
-            info.size = len(data)
-            tar.addfile(info, io.BytesIO(data))
-    assert main(["archive", "verify", str(tmp_path / "a.tar.gz")]) != 0
-    shown(capsys)
 
 
 def test_a_status_on_the_live_view(
@@ -202,14 +164,6 @@ def test_relayed_logs(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, check=False)
     assert rb"\x1b]0;owned\x07" in done.stderr
     assert b"\x1b" not in done.stderr + done.stdout
-
-
-def test_log_of_a_job(tmp_path: Path) -> None:
-    log = tmp_path / "job.log"
-    with pytest.raises(SystemExit), reported(str(log)):
-        raise ValueError(HOSTILE)
-    assert r"\x1b]0;owned\x07" in log.read_text()
-    assert not CONTROLS & set(log.read_text())
 
 
 def test_an_error_that_snakemake_prints() -> None:

@@ -6,7 +6,6 @@ import json
 import re
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from doc_pages import blocks
 
@@ -69,11 +68,6 @@ def test_plan_as_json_has_the_same_numbers(own: Path, capsys: pytest.CaptureFixt
     assert body["over_budget"] == []
 
 
-def test_plan_within_budget_exits_with_0(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert planned(STUDY + "budget: {written: 1TB}\n") == 0
-    assert "Over budget" not in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(("drives", "places", "share"), [("op7", 4, 1), ("op7, op28", 4, 1), ("op7, op28", 1, 2)])
 def test_host_takes_at_least_as_long_as_its_drives(project: Path, drives: str, places: int, share: int) -> None:
     study = STUDY.replace("op7, op28", drives) + f"runs: 3\nconcurrency: {places}\n"
@@ -101,23 +95,6 @@ def test_the_difference_that_a_study_can_show_is_printed(
 ) -> None:
     assert planned(f"{STUDY}runs: {runs}\n") == 0
     assert sentence in capsys.readouterr().out
-
-
-def test_the_scatter_of_earlier_recordings_counts(
-    own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = Path("results/tables/summary.parquet")
-    table.parent.mkdir(parents=True)
-    table.touch()
-    samples = pd.DataFrame({"scope": ["recordings"], "samples": [[1000.0, 1010.0, 1020.0]]})
-    monkeypatch.setattr("drivelab.tables.io.read", lambda *_: samples)
-    assert planned(f"{STUDY}runs: 3\n") == 0
-    assert "if recordings scatter by 0.99 % (as those so far)." in capsys.readouterr().out
-
-
-def test_a_study_of_one_drive_has_no_verdicts(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert planned(STUDY.replace("op7, op28", "op7")) == 0
-    assert "Verdicts" not in capsys.readouterr().out
 
 
 def test_campaign_of_the_docs_is_valid(project: Path) -> None:

@@ -32,7 +32,6 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
     rows = [f"{name}\t/dev/disk/by-id/{name}\tS-{name}\tyes\t\n" for name in DRIVES]
     Path("many.tsv").write_text(HEAD + "".join(rows))
     Path("study.yaml").write_text(STUDY)
-    monkeypatch.setattr(progress_view, "reckoned_capacity_bytes", lambda plan: 10**12)
     return Campaign.load("study.yaml")
 
 
@@ -71,23 +70,6 @@ def test_time_left_comes_from_finished_measurements(
     assert "[3 of 16 measurements done, about 13 h" in capsys.readouterr().out
 
 
-def test_each_manifest_is_read_at_most_once_and_no_drive_is_queried(
-    campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
-    read: list[Path] = []
-    monkeypatch.setattr(progress_view, "worked_s", lambda recording: read.append(recording))
-    monkeypatch.setattr(progress_view, "reckoned_capacity_bytes", lambda *_: pytest.fail("it may not be attached"))
-    for planned in campaign.plans:
-        recorded(planned.plan)
-    view = ProgressView(campaign)
-    for stage in ("purge", "precondition", "measure"):
-        at_work(campaign.plans[0].plan, stage)
-        view.update()
-    assert capsys.readouterr().out.count("[16 of 16 measurements done") == 3
-    assert len(read) == len(set(read)) == 16
-
-
 def test_analysis_is_announced_once_after_the_last_measurement(
     campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,25 +87,6 @@ def test_analysis_is_announced_once_after_the_last_measurement(
     assert capsys.readouterr().out == line
     view.update()
     assert capsys.readouterr().out == ""
-
-
-def test_pace_of_the_stage_limits_an_overdue_measurement(
-    campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
-    plans = [planned.plan for planned in campaign.plans]
-    for plan in plans[1:]:
-        recorded(plan)  # in an hour
-    view = ProgressView(campaign)
-    now_s = time.time()
-    monkeypatch.setattr(view, "_started_s", 0.0)
-    begun = {"at_s": now_s - 7200, "since_s": now_s - 7200}
-    at_work(plans[0], "measure", **begun, fraction=0.0)
-    view.update()
-    assert "about 6 min" in capsys.readouterr().out  # a tenth of an hour: its progress is unknown
-    at_work(plans[0], "replay", **begun, fraction=0.25)
-    view.update()
-    assert "at most 6 h" in capsys.readouterr().out
 
 
 def test_simulated_time_is_estimated_only_from_finished_measurements(

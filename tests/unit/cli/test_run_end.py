@@ -24,25 +24,11 @@ def exclusions(folder: Path, *faults: str) -> Path:
     return path
 
 
-def test_nothing_is_excluded(tmp_path: Path) -> None:
-    assert left_out_words(exclusions(tmp_path)) == "Nothing was excluded from the results."
-
-
 def test_exclusions_are_counted_by_fault(tmp_path: Path) -> None:
     sentence = left_out_words(exclusions(tmp_path, "no I/O", "missing round", "no I/O"))
     assert sentence.startswith("3 items were excluded from the results (no I/O 2, missing round 1): ")
     assert sentence.endswith(f'drivelab query "FROM exclusions" --results {tmp_path / "results"}')
     assert left_out_words(exclusions(tmp_path, "no I/O")).startswith("1 item was excluded")
-
-
-def test_recordings_that_are_excluded_whole_are_named(tmp_path: Path) -> None:
-    path = exclusions(tmp_path, *["duplicated run"] * 5)
-    table = io.read(path, "exclusions").assign(place="recording", recording=list("aabcd"))
-    io.write(table, path, "exclusions")
-    sentence = left_out_words(path)
-    assert sentence.startswith(
-        "5 items were excluded from the results (duplicated run 5), with the whole of a, b, c and 1 "
-    )
 
 
 @pytest.mark.parametrize(("failed", "shown"), [(3, 3), (20, 20), (1000, 21)])

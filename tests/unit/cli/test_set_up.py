@@ -114,10 +114,3 @@ def test_tests_need_the_tools_of_developers(checkout: Path) -> None:
         "",
         "drivelab: set up already\ndrivelab: set up for development already\n",
     )
-
-
-def test_impossible_cluster_set_up_changes_nothing(checkout: Path) -> None:
-    (checkout / "requirements-cluster.txt").touch()
-    status, _, err = run(checkout, "setup", "cluster")
-    assert status == 1
-    assert err.splitlines()[-1].startswith(f"drivelab: {checkout} is not writable for user ")

@@ -69,15 +69,6 @@ def test_a_draft_that_compares_file_systems(project: Path, monkeypatch: pytest.M
     assert (study.basis, study.runs, study.order) == ("op7@ext4", 3, 1)
 
 
-def test_an_unknown_file_system_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "new", "mine", "--drives", "op7", "--filesystems", "ext4,reiserfs"]) == 2
-    assert "does not make the file system 'reiserfs'; choose among ext4, xfs, btrfs, f2fs" in capsys.readouterr().err
-
-
-def test_a_draft_of_all_drives(project: Path) -> None:
-    assert len(load_study(write_study("mine", None, ["pts-throughput"])).drives) > 2
-
-
 @pytest.fixture
 def own(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The project in which commands run."""
@@ -111,11 +102,6 @@ def test_a_draft_keeps_its_budget(own: Path, capsys: pytest.CaptureFixture[str])
             assert done == 2
             assert "3 recordings of each drive and measurement may exceed the budget" in said.err
     assert runs == {"1PB": 8, "3TB": 4}
-
-
-def test_a_difference_that_no_study_shows_is_refused(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study", "new", "mine", "--drives", "op7", "op28", "--detect", "0.5%"]) == 2
-    assert "needs more than 50 recordings of each drive" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,11 @@ import pytest
 
 from drivelab.campaign.new_study import write_study
 from drivelab.campaign.planning import Campaign
-from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.plan.places import ROOT
 from drivelab.plan.study import load_study
 from drivelab.plan.study_parts import IN_RESULTS
-from drivelab.workflow.check import check, clashes
+from drivelab.workflow.check import check
 from drivelab.workflow.layout import Layout
 
 STUDY = """\
@@ -29,10 +28,6 @@ def write(name: str, more: str = "") -> str:
     path = f"config/{name}.yaml"
     Path(path).write_text(STUDY.format(name=name) + more)
     return path
-
-
-def test_shipped_studies_do_not_conflict(project: Path) -> None:
-    clashes([check(path)[0] for path in ("config/study.yaml", "config/demo.yaml")])
 
 
 def test_workflow_writes_only_reserved_names() -> None:
@@ -69,17 +64,6 @@ def test_recordings_of_a_fleet_are_not_measured_again(project: Path) -> None:
     layout.check_owner()
 
 
-def test_results_folder_with_empty_owner_file_has_no_owner(project: Path) -> None:
-    layout = Layout(Campaign.load(write("mine")))
-    layout.claim()
-    owner = Path("results/mine/study.txt")
-    owner.write_text("")
-    layout.check_owner()
-    layout.release(keep=False)
-    layout.claim()
-    assert owner.read_text() == "mine\n"
-
-
 def test_new_study_does_not_reuse_a_name(project: Path) -> None:
     Path("config/study.yaml").write_text(STUDY.format(name="mine"))
     with pytest.raises(UserError, match=r"config/study\.yaml: already is a study of that name; choose another"):
@@ -104,15 +88,6 @@ def test_advice_in_the_refusal_works(project: Path) -> None:
     )
     write_study("other-drives", drives, ["pts-latency"])
     write_study("other-protocols", ["op7"], protocols)
-
-
-def test_printed_commands_work(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("drivelab.cli.measure.run.ROOT", project)
-    assert main(["study", "new", "mine", "--drives", "op7"]) == 0
-    assert "./drivelab study check config/mine.yaml, ./drivelab run config/mine.yaml" in capsys.readouterr().out
-    assert "./drivelab plan config/mine.yaml" in Path("config/mine.yaml").read_text()
 
 
 @pytest.mark.parametrize("at", ["results", "results/mine", "results/mine/deep"])
@@ -156,10 +131,3 @@ def test_misspelt_host_gives_a_remark(project: Path, monkeypatch: pytest.MonkeyP
     assert hosts("{bench-a: 2, bench-b: 2, here: 2}") == hosts("{any: 2}") == hosts("2") == []
     (remark,) = hosts("{bench-a: 2, bnech-a: 3}")
     assert "names bnech-a, but no drive is attached there; the study's hosts are: bench-a" in remark
-
-
-def test_limit_without_effect_gives_a_remark(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drivelab.workflow.check.this_host", lambda: "here")
-    (remark,) = hosts("{here: 2}")
-    assert "is 1 for drives without a host in config/drives.tsv" in remark
-    assert hosts("{any: 2}") == []

@@ -82,12 +82,6 @@ def test_interrupted_run_cancels_only_its_own_jobs(submission: cluster.Submissio
     assert queue.cancelled == "1 2\n"
 
 
-def test_empty_queue_gives_no_message(submission: cluster.Submission, queue: Queue) -> None:
-    queue.has()
-    assert submission.cancel() == submission.clear_queue() == []
-    assert queue.cancelled == ""
-
-
 def test_interrupted_run_reports_that_slurm_did_not_answer(submission: cluster.Submission, queue: Queue) -> None:
     queue.fails()
     (message,) = submission.cancel()

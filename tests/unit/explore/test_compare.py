@@ -25,7 +25,7 @@ from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
 from drivelab.explore.compare import Comparison, Terms, compare, meant_to_differ
-from drivelab.explore.comparison_lines import interval, junit, largest, markdown
+from drivelab.explore.comparison_lines import interval, junit, markdown
 from drivelab.explore.row_selection import IMPORTED, catalogue, parse, select
 from drivelab.plan.plan import Plan
 from drivelab.run.condition import precondition, purge
@@ -368,35 +368,6 @@ def test_sides_without_a_common_workload_are_named_with_what_they_have(tmp_path:
         compare([parse(old), parse(new)], tmp_path, Terms())
 
 
-def test_a_fio_result_and_a_measurement_give_the_difference_of_unlike_statistics(
-    measured: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run", 1000.0), "old")
-    labels = f"Labels: imported ({old}), single recording, virtual clock (slow), virtual drive (slow)"
-    assert labels in printed(measured, capsys, old, "slow")
-    result = against(measured, old, "slow")
-    speed = result.deltas.set_index("metric").loc["iops"]
-    assert speed["delta_pct"] == pytest.approx(100 * (speed["comparison_value"] / 1000 - 1))
-    assert speed["doubts"][0] == f"different statistics ({old}: one warm round; slow: median of 5 warm rounds)"
-    assert {"kernel", "purge", "LBA format"} <= set(result.not_recorded["facet"])
-    assert not {"kernel", "purge", "LBA format"} & set(result.unintended["facet"])
-
-
-def test_values_of_one_side_are_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "block_size,read_iops\n4k,100\n" + "".join(f"{number}k,100\n" for number in range(8, 30))
-    path = results / "slides.csv"
-    path.write_text(text)
-    old = imported(results, "values", path, "old")
-    path.write_text("block_size,read_iops\n4k,100\n512,90\n")
-    new = imported(results, "values", path, "new")
-    capsys.readouterr()
-    assert main(["compare", old, new]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert f"Only in {new}: 1 value of RND 512B 100/0" in lines
-    (line,) = [line for line in lines if line.startswith(f"Only in {old}: 22 values of RND 8KiB 100/0, RND 9KiB")]
-    assert line.endswith(", and 10 more, see --json")
-
-
 def test_imports_that_cannot_be_compared_are_refused_with_a_hint(tmp_path: Path, measured: Path) -> None:
     """The error must not claim that two window averages have different statistics."""
     source = import_origins.tkperf(tmp_path / "s4600.xml", tests=("iops", "lat"))
@@ -448,20 +419,6 @@ def test_one_drive_before_and_after_a_change(
     (meant,) = (line.partition(": ")[2] for line in lines if line.startswith("Meant to differ: "))
     assert f"{fact} ({old} / {new})" in meant
     assert "Differs too: nothing that was recorded" in lines
-
-
-def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    copied(recording_of(results, "slow"), results, run=2)
-    copied(recording_of(results, "slow"), results, run=3, identity={"firmware": "NEW"})
-    lines = printed(results, capsys, "slow,until=2031-01-01", "slow,since=2032-01-01,until=2032-12-31")
-    assert "4 values in these recordings, without a verdict" in lines[0]
-    assert "date (" in lines[3]
-    assert " / 2032-" in lines[3]
-    assert lines[4] == "Differs too: nothing that was recorded"
-    lines = printed(results, capsys, "slow,until=2031-01-01", "slow,since=2033-01-01")
-    assert " / 2033-" in lines[3]
-    assert lines[4].startswith("Differs too: firmware (")
-    assert lines[4].endswith("/ NEW)")
 
 
 @pytest.mark.parametrize(
@@ -524,15 +481,6 @@ def test_each_reason_is_printed_once_and_numbers_are_readable(
     assert not any("_us" in line or "e+" in line for line in rows)
 
 
-def test_metrics_that_say_the_same_have_one_line_unless_all_are_wanted(
-    measured: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    names = ("throughput", "mean latency")
-    assert not any(name in line for name in names for line in printed(measured, capsys, "slow", "fast")[6:])
-    every = printed(measured, capsys, "slow", "fast", "--all")[6:]
-    assert all(sum(name in line for line in every) == 1 for name in names)
-
-
 @pytest.mark.parametrize(
     ("refused", "swapped", "status", "words"),
     [
@@ -551,17 +499,6 @@ def test_a_check_fails_on_what_the_user_refuses(
     error = capsys.readouterr().err
     assert words.replace("4 values", "values") in error
     assert bool(error) == bool(status)
-
-
-def test_a_check_of_single_recordings_is_undecided(measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "slow", "fast", "--results", str(measured), "--fail-on", "slower,undecided"]) == 6
-    assert "undecided, which --fail-on refuses" in capsys.readouterr().err
-
-
-def test_the_first_line_has_the_largest_difference_with_interval_and_p(three_each: Path) -> None:
-    comparison = against(three_each, "slow", "fast")
-    assert re.search(r"; largest: Random read 4 KiB, QD1.*: \+\d+ % \(\+.* %, p [=<] [\de.-]+\)", headline(comparison))
-    assert largest(against(three_each, "fast", "slow")).partition(": ")[0] == "Random read 4 KiB, QD1"
 
 
 def test_markdown_and_junit_have_every_value_and_escape_names(

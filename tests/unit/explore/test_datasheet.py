@@ -95,17 +95,6 @@ def test_what_cannot_be_told_has_a_reason(
     assert (row["verdict"], row["reason"]) == (CANNOT_TELL, reason)
 
 
-def test_a_met_condition_and_protocol_count(tmp_path: Path) -> None:
-    (row,) = check(side(), sheet(tmp_path, iops=50, protocol="p", conditions={"write cache": "on"}))
-    assert row["verdict"] == PASS
-
-
-def test_the_model_may_have_wildcards(tmp_path: Path) -> None:
-    made = sheet(tmp_path, iops=1)
-    assert made.is_of("M2000")
-    assert not made.is_of("N2000")
-
-
 @pytest.mark.parametrize(
     ("entry", "words"),
     [

@@ -31,17 +31,6 @@ def test_a_report_with_figures_from_tkperf(tmp_path: Path, capsys: pytest.Captur
     assert drawn == {"convergence", "window", "measurement_2d", "measurement_3d"}
 
 
-def test_known_facts_are_kept(tmp_path: Path) -> None:
-    source = origins.tkperf(tmp_path / "s4600.xml", ("lat",))
-    assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(tmp_path / "out")]) == 0
-    facts = json.loads((tmp_path / "out/imported.json").read_text())
-    (recording,) = facts["recordings"]
-    assert (facts["imported"], facts["source"]) == (True, "s4600.xml")
-    assert recording["recording"] == "s4600/imported-tkperf/latency"
-    assert recording["facts"]["drive"]["model"] == "INTEL SSDSC2KG960G7"
-    assert any("rounds 1 to 5" in note for note in recording["notes"])
-
-
 def test_counts_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = GOLDEN / "solidigm_p41_plus.csv"
     assert main(["import", "values", str(path), "--drive", "p41", "-o", str(tmp_path), "--json"]) == 0
@@ -74,25 +63,11 @@ def test_results_of_a_study_are_not_overwritten(
     assert (out / of_study).read_text() == "of a study"
 
 
-def test_import_may_be_repeated(tmp_path: Path) -> None:
-    source = origins.tkperf(tmp_path / "x.xml", ("lat",))
-    command = ["import", "tkperf", str(source), "--drive", "a", "-o", str(tmp_path / "out")]
-    assert [main(command), main(command)] == [0, 0]
-
-
 @pytest.mark.parametrize("drive", [[], ["--drive", "a/b"]])
 def test_drive_name_is_required(tmp_path: Path, drive: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     source = origins.tkperf(tmp_path / "x.xml", ("lat",))
     assert main(["import", "tkperf", str(source), *drive, "-o", str(tmp_path / "out")]) == 2
     assert "--drive NAME" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("kind", ["tkperf", "fio-json", "values"])
-def test_missing_source_is_named(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    missing = tmp_path / "nothing.json"
-    assert main(["import", kind, str(missing), "--drive", "a", "-o", str(tmp_path / "out")]) == 2
-    assert "nothing.json" in capsys.readouterr().err
-    assert not (tmp_path / "out").exists()
 
 
 def test_a_report_names_the_loads_of_an_import(tmp_path: Path) -> None:
@@ -123,3 +98,14 @@ def test_a_bad_file_beside_good_ones_is_named(tmp_path: Path, capsys: pytest.Cap
     (source / "good.json").unlink()
     assert main(command) == 2
     assert "bad.json: is truncated or damaged" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["tkperf", "fio-json", "values"])
+def test_a_missing_source_and_a_device_are_refused(
+    tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "device").symlink_to("/dev/zero")
+    for name, reason in (("nothing.json", "nothing.json"), ("device", "is a pipe, a device or a socket")):
+        assert main(["import", kind, str(tmp_path / name), "--drive", "a", "-o", str(tmp_path / "out")]) == 2
+        assert reason in capsys.readouterr().err
+        assert not (tmp_path / "out").exists()

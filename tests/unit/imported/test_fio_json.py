@@ -14,7 +14,7 @@ from import_origins import document, job, options
 
 from drivelab.core.errors import UserError
 from drivelab.fio.result import read_result
-from drivelab.imported import fio_json, fio_options
+from drivelab.imported import fio_json
 from drivelab.imported.imported_report import plan_of
 from drivelab.imported.tables import tables_of
 
@@ -70,13 +70,6 @@ def test_files_of_one_workload_are_rounds_in_time_order(tmp_path: Path) -> None:
     assert (row["spread_low"], row["spread_high"]) == (1000.0, 1020.0)
 
 
-def test_a_single_run_has_no_spread(tmp_path: Path) -> None:
-    path = origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, options())))
-    summary = tables_of(fio_json.read(path, "a"))["summary"]
-    assert len(summary)
-    assert summary[["spread_low", "spread_high"]].isna().all(axis=None)
-
-
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"read": {"iops": 1e9, "total_ios": 125, "io_bytes": 125 * 4096, "runtime": 800}},
      r"contradicts itself: IOPS of the reads 1e\+09, but 125 in 0.8 s are 156.25; leave the file out"),
@@ -121,17 +114,18 @@ def test_invalid_result_is_refused_by_name(tmp_path: Path, change: dict[str, Any
     assert "bad.json" in str(error.value)
 
 
-def test_jobs_of_several_workloads_are_refused(tmp_path: Path) -> None:
-    body = document(job(1000.0, 0.0, options()), job(1.0, 0.0, options(block="8k")))
-    reason = r"has several jobs \(test\), which differ in bs; run each by itself, such as fio --section=test "
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (document(job(1000.0, 0.0, options()), job(1.0, 0.0, options(block="8k"))),
+         r"has several jobs \(test\), which differ in bs; run each by itself, such as fio --section=test "),
+        ({"fio version": "fio-2.1", "jobs": [{"jobname": "a", "read": {"io_bytes": 1}}]},
+         r"is from fio 2\.1, whose JSON has other units"),
+    ],
+)  # fmt: skip
+def test_a_document_without_one_cell_is_refused(tmp_path: Path, body: dict[str, Any], reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         origins.run(origins.write(tmp_path / "bad.json", body))
-
-
-def test_fio_2_is_refused_for_its_version_whatever_else_it_lacks(tmp_path: Path) -> None:
-    body = {"fio version": "fio-2.1", "jobs": [{"jobname": "a", "read": {"io_bytes": 1}}]}
-    with pytest.raises(UserError, match=r"is from fio 2\.1, whose JSON has other units"):
-        origins.run(origins.write(tmp_path / "old.json", body))
 
 
 @pytest.mark.parametrize("job_runtime", [10_000, None])
@@ -206,16 +200,6 @@ def test_refused_files_of_a_folder_are_left_out_by_name(tmp_path: Path) -> None:
     assert str(caught.value).splitlines()[1] == recording.left_out[1]
 
 
-def test_files_of_a_folder_are_found_by_what_they_hold(tmp_path: Path) -> None:
-    origins.write(tmp_path / "run.out", document(job(1000.0, 0.0, options())))
-    (tmp_path / "log.txt").write_text("no result")
-    (recording,) = fio_json.read(tmp_path, "a")
-    assert ([row["directory"] for row in recording.cells], recording.left_out) == (["run.out"], [])
-    (tmp_path / "run.out").unlink()
-    with pytest.raises(UserError, match="has no file with fio's JSON; name another folder, or run fio with"):
-        fio_json.read(tmp_path, "a")
-
-
 def test_appended_runs_are_repeats(tmp_path: Path) -> None:
     runs = [document(job(iops, 0.0, options()), second=second) for second, iops in ((10, 1000.0), (21, 1010.0))]
     (tmp_path / "a.json").write_text("\n".join(map(json.dumps, runs)))
@@ -233,21 +217,6 @@ def test_of_status_results_the_last_is_the_run(tmp_path: Path, ramp_s: int) -> N
         results.append(json.dumps(document(fio_job, second=seconds - 10), indent=1))
     (tmp_path / "a.json").write_text("\n".join(results))
     assert origins.run(tmp_path / "a.json").values["read_ios"] == 10_000
-
-
-def test_copy_of_a_run_is_refused(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        origins.write(tmp_path / f"{name}.json", document(job(1000.0, 0.0, options())))
-    with pytest.raises(UserError, match=r"b\.json: is the same run as .*a\.json; leave one of the two files out"):
-        fio_json.read(tmp_path, "a")
-
-
-def test_repeats_of_several_versions_of_fio_are_refused(tmp_path: Path) -> None:
-    for second, version in enumerate(("fio-3.33", "fio-3.33", "fio-3.36")):
-        body = document(job(1000.0, 0.0, options()), second=second, **{"fio version": version})
-        origins.write(tmp_path / f"{second}.json", body)
-    with pytest.raises(UserError, match=r"several versions of fio, 3\.33 and 3\.36, which are never pooled; import"):
-        fio_json.read(tmp_path, "a")
 
 
 def _of_virtual_clock(second: int = 0) -> dict[str, Any]:
@@ -268,18 +237,36 @@ def test_virtual_clock_is_marked(tmp_path: Path) -> None:
     assert (plan["virtual"], plan["clock"]) == (True, "virtual")
 
 
-def test_virtual_and_real_runs_are_not_mixed(tmp_path: Path) -> None:
-    origins.write(tmp_path / "a.json", _of_virtual_clock())
-    origins.write(tmp_path / "b.json", document(job(1000.0, 0.0, options(filename="VIRTUAL-OP7")), second=60))
-    with pytest.raises(UserError, match="of fio and of drivelab's virtual clock; import one kind"):
-        fio_json.read(tmp_path, "a")
+def _run(number: int, changed: Mapping[str, Any] = {}, **more: Any) -> dict[str, Any]:
+    return document(job(1000.0, 0.0, {**options(), **changed}), second=number, **more)
 
 
-def test_several_targets_are_refused(tmp_path: Path) -> None:
-    for name in ("sda", "sdb"):
-        body = document(job(1000.0, 0.0, options(filename=f"/dev/{name}")))
-        origins.write(tmp_path / f"{name}.json", body)
-    with pytest.raises(UserError, match="/dev/sda, /dev/sdb"):
+UNLIKE = {
+    "a copy": ([_run(0), _run(0)], r"1\.json: is the same run as .*0\.json; leave one of the two files out"),
+    "versions": ([_run(number, **{"fio version": f"fio-3.3{number // 2}"}) for number in range(3)],
+                 r"several versions of fio, 3\.30 and 3\.31, which are never pooled; import"),
+    "virtual": ([_of_virtual_clock(), _run(60, {"filename": "VIRTUAL-OP7"})],
+                "of fio and of drivelab's virtual clock; import one kind"),
+    "targets": ([_run(number, {"filename": f"/dev/sd{number}"}) for number in range(2)], "/dev/sd0, /dev/sd1"),
+    **{
+        name: ([_run(0), _run(1, {name: value})],
+               rf"repeats of RND 4KiB 100/0 T1Q1 whose options differ, {reason}.*; import")
+        for name, value, reason in (
+            ("ioengine", "io_uring", r"ioengine=libaio \(0\.json\) and ioengine=io_uring \(1\.json\)"),
+            ("direct", "0", r"direct=1 .* and direct=0"),
+            ("runtime", "5", r"without runtime \(0\.json\) and runtime=5 \(1\.json\)"),
+            ("size", "1g", "without size .* and size=1g"),
+        )
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNLIKE)
+def test_runs_that_do_not_belong_together_are_refused(tmp_path: Path, name: str) -> None:
+    bodies, reason = UNLIKE[name]
+    for number, body in enumerate(bodies):
+        origins.write(tmp_path / f"{number}.json", body)
+    with pytest.raises(UserError, match=reason):
         fio_json.read(tmp_path, "a")
 
 
@@ -331,16 +318,3 @@ def test_a_folder_of_folders_is_a_sweep(tmp_path: Path) -> None:
         "SEQ 64KiB 75/25 T1Q1": 100.0,
     }
     assert set(tables["cells"]["directory"]) >= {"sdx/4k/randread-16-4.json", "sdx/rw75/64k/rw-1-1.json"}
-
-
-@pytest.mark.parametrize(
-    ("text", "size"), [("4k", 4096), ("1M", 1 << 20), ("4KiB", 4096), ("512", 512), ("64kb", 65536)]
-)
-def test_sizes_in_fio_notation(text: str, size: int) -> None:
-    assert fio_options.size_bytes(text) == size
-
-
-def test_a_device_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.json").symlink_to("/dev/zero")
-    with pytest.raises(UserError, match="is a pipe, a device or a socket"):
-        fio_json.read(tmp_path, "a")

@@ -67,30 +67,6 @@ def test_limits_and_unsupported_options_are_refused(tmp_path: Path, name: str) -
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "neutral"), [("rate", "0"), ("rate", "0,0"), ("thinktime", "0"), ("zonemode", "none")]
-)
-def test_option_without_effect_is_accepted(tmp_path: Path, name: str, neutral: str) -> None:
-    assert read_run(tmp_path, job(1000.0, 0.0, options(**{name: neutral}))).values["iops"] == 1000.0
-
-
-DIFFERENT = {
-    "ioengine": ("io_uring", r"ioengine=libaio \(0\.json\) and ioengine=io_uring \(1\.json\)"),
-    "direct": ("0", r"direct=1 .* and direct=0"),
-    "runtime": ("5", r"without runtime \(0\.json\) and runtime=5 \(1\.json\)"),
-    "size": ("1g", "without size .* and size=1g"),
-}
-
-
-@pytest.mark.parametrize("name", DIFFERENT)
-def test_repeats_with_different_options_are_refused(tmp_path: Path, name: str) -> None:
-    value, reason = DIFFERENT[name]
-    for second, changed in enumerate(({}, {name: value})):
-        origins.write(tmp_path / f"{second}.json", document(job(1000.0, 0.0, options(**changed)), second=second))
-    with pytest.raises(UserError, match=rf"repeats of RND 4KiB 100/0 T1Q1 whose options differ, {reason}.*; import"):
-        fio_json.read(tmp_path, "a")
-
-
 def test_repeats_may_differ_in_names_logs_seeds_and_size_notation(tmp_path: Path) -> None:
     changes = ({"name": "a", "ioengine": "psync"}, {"bs": "4096", "write_lat_log": "b", "log_avg_msec": "500",
              "randseed": "7", "description": "again"})  # fmt: skip
@@ -132,14 +108,6 @@ def test_synchronous_engine_has_queue_depth_1(
     assert recording.cells[0]["queue_depth"] == depth
     note = f"1 runs by fio's engine {engine} with iodepth=32 have queue depth 1: the engine waits for each I/O"
     assert any(text.startswith(note) for text in recording.notes) == (depth == 1)
-
-
-def test_sweep_of_depths_by_a_synchronous_engine_is_one_cell(tmp_path: Path) -> None:
-    for depth in (1, 16):
-        fio_job = job(1000.0, 0.0, options(depth=depth, ioengine="psync"))
-        origins.write(tmp_path / f"sdx/4k/randread-{depth}-1.json", document(fio_job, second=60 * depth))
-    (recording,) = fio_json.read(tmp_path, "a")
-    assert [(row["queue_depth"], row["round"]) for row in recording.cells] == [(1, 1), (1, 2)]
 
 
 @pytest.mark.parametrize(
@@ -186,13 +154,6 @@ def test_options_that_act_are_conditions_and_differ_from_fio_defaults(tmp_path: 
     differences = known_differences(differences_table(conditions, [("a", "b")])).set_index("facet")
     assert list(differences.loc["fio: fdatasync", ["basis_value", "comparison_value"]]) == ["1", "fio's default"]
     assert list(differences.loc["fio: iodepth_batch", ["basis_value", "comparison_value"]]) == ["fio's default", "8"]
-
-
-@pytest.mark.parametrize("name", ["fsync", "verify", "io_size", "iodepth_batch_complete_min", "ramp_time", "thread"])
-def test_each_acting_option_is_a_condition(tmp_path: Path, name: str) -> None:
-    given = options(**{name: "3"})
-    (recording,) = fio_json.read(origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, given))), "a")
-    assert recording.facts["test"][f"fio: {name}"] == "3"
 
 
 @pytest.mark.parametrize(
@@ -261,9 +222,3 @@ def test_undefined_numbers_of_c_become_null(tmp_path: Path) -> None:
     assert documents(path)[0][0] == {
         "slope": None, "a": None, "b": [None, None], "criterion": "-nan%", "text": '" nan, inf',
     }  # fmt: skip
-
-
-def test_byte_order_mark_is_accepted(tmp_path: Path) -> None:
-    path = origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, options())))
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert origins.run(path).values["iops"] == 1000.0

@@ -37,11 +37,6 @@ def test_printed_window_is_judged_again(tmp_path: Path) -> None:
     assert tables["summary"][["spread_low", "spread_high"]].values.tolist() == [[100, 130]]
 
 
-def test_four_rounds_are_not_a_window(tmp_path: Path) -> None:
-    text = "test,variable,unit,v1,v2,v3,v4\nx,4k random write,IOPS,100,100,100,100\n"
-    assert not tables_of(read(tmp_path, text))["steady_state"]["reached"].item()
-
-
 BAD = {
     "block_size,0/100\n4k,100\n": "give --unit",
     "block_size,read\n4k,100\n": "give --unit",
@@ -113,8 +108,3 @@ def test_a_unit_of_the_same_quantity_corrects_a_column(tmp_path: Path) -> None:
 def test_a_table_without_limit_is_refused(tmp_path: Path, text: str, reason: str) -> None:
     with bounded_memory(32 << 20), pytest.raises(UserError, match=reason):
         read(tmp_path, text)
-
-
-def test_a_device_is_refused() -> None:
-    with pytest.raises(UserError, match="is a pipe, a device or a socket"):
-        printed.read(Path("/dev/zero"), "a")

@@ -19,9 +19,8 @@ from watched import MadeDrive, facts
 from drivelab.recording.writer import read_object
 from drivelab.run.progress import read_status
 from drivelab.watch.follow import Follower
-from drivelab.watch.page import write_page
 from drivelab.watch.study_view import StudyWatch
-from drivelab.watch.text import changes, screen
+from drivelab.watch.text import changes, screen, write_page
 
 DEEP = "[" * 100_000 + "]" * 100_000
 _PATIENCE_S = 120

@@ -35,11 +35,6 @@ def test_samples_at_the_edges_of_cells_make_no_points() -> None:
     assert [point.iops for point in between] == [1000, 2000]
 
 
-def test_without_io_there_is_no_latency() -> None:
-    (point,) = points(sample(0.0), sample(1.0))
-    assert (point.iops, point.latency_us) == (0, None)
-
-
 def test_reset_counters_make_no_point() -> None:
     between = points(sample(0.0, writes=5000), sample(1.0, writes=10), sample(2.0, writes=110))
     assert [point.iops for point in between] == [100]
@@ -53,10 +48,6 @@ def test_two_runs_of_the_sampler_share_no_point() -> None:
     point = rates.add(sample(61.0, writes=60_500))
     assert point is not None
     assert point.iops == 500
-
-
-def test_a_clock_that_went_back_makes_no_point() -> None:
-    assert points(sample(100.0), sample(50.0, writes=100)) == []
 
 
 def test_samples_of_slow_sources_and_older_recordings_make_no_point() -> None:
@@ -83,13 +74,3 @@ def test_a_disturbed_second_is_marked(first: Any, second: Any, slow: Any, reason
     rates.add(sample(0.1, **first))
     assert rates.add(sample(1.1, **second)) is not None
     assert rates.taints[0].startswith(reason)
-
-
-def test_a_throttle_counter_marks_the_second_of_its_rise() -> None:
-    rates = Rates(DEFAULT)
-    marks = []
-    for second, transitions in enumerate([3, 3, 5, 5]):
-        rates.add({"at_s": second - 0.5, "thermal_1_transitions": float(transitions)})
-        if rates.add(sample(float(second))) is not None:
-            marks.append(bool(rates.taints))
-    assert marks == [False, True, False]

@@ -10,10 +10,8 @@ import pytest
 from rich.console import Console
 from watched import MadeDrive, facts
 
-from drivelab.watch.page import COLUMNS, write_page
-from drivelab.watch.recording_view import latency_words
 from drivelab.watch.study_view import StudyWatch
-from drivelab.watch.text import changes, doing_words, screen, show
+from drivelab.watch.text import COLUMNS, changes, doing_words, screen, show, write_page
 
 
 def running(folder: Path) -> tuple[MadeDrive, StudyWatch]:
@@ -105,23 +103,6 @@ def test_the_next_measurement_repeats_no_label_and_keeps_the_sparkline(tmp_path:
     lines = list(changes([watch.state()], previous, 1.0))
     assert [line for line in lines if "reduced" in line or "virtual" in line] == []
     assert "█" in shown(watch, 100)
-
-
-def test_a_failure_is_described(tmp_path: Path) -> None:
-    drive, watch = running(tmp_path)
-    drive.status(state="failed", reason="fio ended with 1")
-    watch.poll()
-    assert "failed, fio ended with 1" in shown(watch, 100)
-
-
-def test_latency_has_a_suitable_unit() -> None:
-    assert [latency_words(latency_us) for latency_us in (None, 8.25, 999.6, 1500.0, 1.2e6)] == [
-        "-",
-        "8.25 µs",
-        "1 ms",
-        "1.5 ms",
-        "1.2 s",
-    ]
 
 
 def test_the_page_has_the_view_and_reloads_until_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,7 +31,7 @@ class Shown:
     metric: str
     """What is shown as its value: BANDWIDTH, IOPS or LATENCY."""
     key: str = ""
-    """Name of its value among `drivelab.quick.thresholds.KEYS`, of a latency without the percentile; empty: none."""
+    """Name of its value for `drivelab.quick.caveats`; empty: none."""
     synchronous: bool = False
 
     @property

@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, drives
 from drivelab.core.errors import UserError
+from drivelab.core.terminal import print_json, print_table
 from drivelab.core.units import counted
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    import pandas as pd
 
     from drivelab.explore.compare import Comparison, Terms
+    from drivelab.explore.row_selection import Selector
 
 DIFFERENCES_FORBIDDEN = 3
 """Exit status if something differs unintentionally and --forbid-differences is given."""
@@ -73,23 +75,12 @@ def add_parser(commands: Any) -> None:
         metavar="OUTCOME,...",
         help="exit with status 4 if a value is slower, 5 if any is different, 6 if any is undecided: these words",
     )
-    parser.add_argument(
-        "--all", action="store_true", help="list every metric, also IOPS, throughput and mean latency that say the same"
-    )
-    parser.add_argument(
-        "--conditions",
-        action="store_true",
-        help="list every condition that differs or is not recorded, with the values of both sides",
-    )
-    parser.add_argument(
-        "--origin",
-        action="store_true",
-        help="list where each value comes from: statistic, recordings, cells, and fio's job",
-    )
-    parser.add_argument(
+    parser.flag("--all", "list every metric, also IOPS, throughput and mean latency that say the same")
+    parser.flag("--conditions", "list every condition that differs or is not recorded, with the values of both sides")
+    parser.flag("--origin", "list where each value comes from: statistic, recordings, cells, and fio's job")
+    parser.flag(
         "--forbid-differences",
-        action="store_true",
-        help=f"if anything differs that the selectors do not name, do not compare and exit with status "
+        f"if anything differs that the selectors do not name, do not compare and exit with status "
         f"{DIFFERENCES_FORBIDDEN}",
     )
     parser.set_defaults(handler=_compare)
@@ -101,19 +92,19 @@ def _compare(options: argparse.Namespace) -> int:
     from drivelab.explore.row_selection import parse
 
     results, terms = _terms(options)
+    selectors = [parse(text) for text in options.selectors]
     if options.datasheet is not None:
-        return _compare_with_data_sheet(options, results)
-    if len(options.selectors) < 2:
+        return _compare_with_data_sheet(options, selectors, results)
+    if len(selectors) < 2:
         raise UserError("give two selectors or more, the basis first; or one with --datasheet FILE")
-    comparisons = compare([parse(text) for text in options.selectors], results, terms)
+    comparisons = compare(selectors, results, terms)
     if options.json:
         bodies = [as_mapping(comparison, origin=options.origin) for comparison in comparisons]
-        json.dump(bodies if len(bodies) > 1 else bodies[0], sys.stdout, indent=1, ensure_ascii=False)
-        print()
+        print_json(bodies if len(bodies) > 1 else bodies[0])
     elif options.markdown:
         print(markdown(comparisons, list(map(headline, comparisons)), every=options.all), end="")
     else:
-        _show(comparisons, conditions=options.conditions, every=options.all, origin=options.origin)
+        _show(comparisons, options)
     if options.junit is not None:
         options.junit.write_text(junit(comparisons, options.fail_on), encoding="utf-8")
     if terms.forbid and any(comparison.forbidden for comparison in comparisons):
@@ -124,23 +115,25 @@ def _compare(options: argparse.Namespace) -> int:
     return min((FAILED[key] for key in found), default=0)
 
 
-def _compare_with_data_sheet(options: argparse.Namespace, results: Path) -> int:
+def _compare_with_data_sheet(options: argparse.Namespace, selectors: Sequence[Selector], results: Path) -> int:
     from drivelab.explore.datasheet import CANNOT_TELL, FAIL, data_sheet_check, print_check
-    from drivelab.explore.row_selection import parse
     from drivelab.plan.ratings import load_data_sheet
 
     for name in _OF_SELECTORS:
         if getattr(options, name):
             raise UserError(f"--{name.replace('_', '-')} is not for --datasheet; leave it out")
-    sheet = load_data_sheet(options.datasheet)
-    checked = data_sheet_check(results, sheet, [parse(text) for text in options.selectors])
+    checked = data_sheet_check(results, load_data_sheet(options.datasheet), selectors)
     if options.json:
-        json.dump(json.loads(checked.to_json(orient="records", double_precision=15)), sys.stdout, indent=1)
-        print()
+        print_json(_records(checked))
     else:
         print_check(checked)
     verdicts = set(checked["verdict"])
     return RATED_FAILED if FAIL in verdicts else RATED_UNDECIDED if CANNOT_TELL in verdicts else 0
+
+
+def _records(table: pd.DataFrame) -> Any:
+    """Return the rows of a table for JSON."""
+    return json.loads(table.to_json(orient="records", double_precision=15))
 
 
 def outcomes(text: str) -> list[str]:
@@ -203,14 +196,12 @@ def as_mapping(comparison: Comparison, *, origin: bool) -> dict[str, Any]:
         "adjusted_for_comparisons": comparison.tested,
         "only_on_one_side": comparison.alone,
         "different_measurements": comparison.measurements,
-        **{
-            name: json.loads(table.to_json(orient="records", double_precision=15))
-            for name, table in (("differences", known_differences(comparison.differences)),
-                                ("not_recorded", comparison.not_recorded),
-                                ("exclusions", comparison.exclusions), ("deltas", comparison.deltas),
-                                *([("origin", origins(comparison))] if origin else []))
-        },
-    }  # fmt: skip
+        "differences": _records(known_differences(comparison.differences)),
+        "not_recorded": _records(comparison.not_recorded),
+        "exclusions": _records(comparison.exclusions),
+        "deltas": _records(comparison.deltas),
+        **({"origin": _records(origins(comparison))} if origin else {}),
+    }
 
 
 def headline(comparison: Comparison) -> str:
@@ -224,76 +215,60 @@ def headline(comparison: Comparison) -> str:
         else f"{number} {outcome}"
         for outcome, number in comparison.counts.items()
     )
-    number = comparison.tested
+    number, most, terms = comparison.tested, largest(comparison), comparison.terms
     once = "IOPS, throughput and mean latency of a cell count once"
     adjusted = f"adjusted for {counted(number, 'comparison')}: {once}" if number else "no value could be tested"
-    most = largest(comparison)
-    largest_words = f"; largest: {most}" if most else ""
-    terms = comparison.terms
     return (
-        f"{comparison.comparison} against {comparison.basis}: {counts}{largest_words} "
+        f"{comparison.comparison} against {comparison.basis}: {counts}{f'; largest: {most}' if most else ''} "
         f"(margin {terms.margin_pct:g} %, confidence {terms.confidence_pct:g} %, {adjusted})"
     )
 
 
-def _show(comparisons: Sequence[Comparison], *, conditions: bool, every: bool, origin: bool) -> None:
-    import pandas as pd
+def _show(comparisons: Sequence[Comparison], options: argparse.Namespace) -> None:
     from rich.markup import escape
 
     from drivelab.core.terminal import say, wide_console
     from drivelab.explore.comparison_lines import print_values
     from drivelab.explore.origin import origin_lines
 
+    def put(text: str, style: str = "") -> None:
+        console.print(escape(text), style=style)
+
     console = wide_console()
     for comparison in comparisons:
-        console.print(f"[bold]{escape(headline(comparison))}[/]")
-    sides = [comparisons[0].basis, *(comparison.comparison for comparison in comparisons)]
-    names = dict(zip(sides, sides if max(map(len, sides)) <= _LONGEST_NAME else _letters(), strict=False))
-    for side, name in names.items():
-        if name != side:
-            console.print(escape(f"{name}: {side}{' (basis)' if side == comparisons[0].basis else ''}"))
+        put(headline(comparison), "bold")
+    basis, *sides = (comparisons[0].basis, *(comparison.comparison for comparison in comparisons))
+    letters = (f"{letter}{number or ''}" for number in count() for letter in ascii_uppercase)
+    is_short = max(map(len, (basis, *sides))) <= _LONGEST_NAME
+    names = {side: side if is_short else next(letters) for side in (basis, *sides)}
+    for side, name in names.items() if not is_short else ():
+        put(f"{name}: {side}{' (basis)' if side == basis else ''}")
     for comparison in comparisons:
         if len(comparisons) > 1:
-            console.print(f"[bold]{escape(names[comparison.comparison])}[/]")
-        _show_conditions(comparison, console)
-    for row in pd.concat([comparison.exclusions for comparison in comparisons]).drop_duplicates().itertuples():
-        console.print(escape(f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}"), style="yellow")
-    print_values(comparisons, names, console, every=every)
+            put(names[comparison.comparison], "bold")
+        for line, style in _condition_lines(comparison):
+            put(line, style)
+    exclusions = [row for comparison in comparisons for row in comparison.exclusions.itertuples()]
+    for line in dict.fromkeys(
+        f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}" for row in exclusions
+    ):
+        put(line, "yellow")
+    print_values(comparisons, names, every=options.all)
     remarks = [note for comparison in comparisons for row in comparison.deltas["remarks"] for note in row]
     for note in dict.fromkeys(remarks):
-        console.print(escape(f"Note: {note}."), style="dim")
-    for comparison in comparisons if conditions else ():
-        _conditions(comparison, (names[comparison.basis], names[comparison.comparison]), console)
-    if origin:
+        put(f"Note: {note}.", "dim")
+    for comparison in comparisons if options.conditions else ():
+        console.print()
+        columns = ("condition", names[basis], names[comparison.comparison], "")
+        print_table(columns, _conditions(comparison))
+    if options.origin:
         say("\nWhere the values come from; 'drivelab verify RECORDING' checks a recording:")
         for line in origin_lines(comparisons):
             say(line)
 
 
-def _letters() -> Iterator[str]:
-    """Yield A to Z, then A1 to Z1, and so on."""
-    return (f"{letter}{number or ''}" for number in count() for letter in ascii_uppercase)
-
-
-def _show_conditions(comparison: Comparison, console: Console) -> None:
-    """Print what differs, the labels of the data, and what only one side has."""
-    from rich.markup import escape
-
-    for line, style in _condition_lines(comparison):
-        console.print(escape(line), style=style)
-    if comparison.labels:
-        console.print(escape(f"Labels: {', '.join(comparison.labels)}"), style="yellow")
-    if comparison.measurements:
-        sides = " with ".join(f"{name} of {side}" for side, name in comparison.measurements.items())
-        console.print(escape(f"Different measurements, compared cell by cell: {sides}"))
-    for side, values in comparison.alone.items():
-        if values:
-            cells = _first(tuple(dict.fromkeys(value.rpartition(" ")[0] for value in values)), "--json")
-            console.print(escape(f"Only in {side}: {counted(len(values), 'value')} of {cells}"))
-
-
 def _condition_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield a line and its style for each group of conditions."""
+    """Yield lines and their style: what differs, the labels of the data, and what only one side has."""
     from drivelab.analysis.deltas.differences import not_recorded_words
     from drivelab.criteria.inert import CANNOT_ACT, reason
 
@@ -305,36 +280,30 @@ def _condition_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for facet, rows in comparison.intended[inert].groupby("facet", sort=False):
         yield f"Differs, but cannot act: {_facets(rows)}: {reason(str(facet))}", ""
     if unknown:
-        yield (
-            f"{not_recorded_words(unknown)} and may differ; --conditions lists {'it' if unknown == 1 else 'them'}",
-            "",
-        )
+        them = "it" if unknown == 1 else "them"
+        yield f"{not_recorded_words(unknown)} and may differ; --conditions lists {them}", ""
+    if comparison.labels:
+        yield f"Labels: {', '.join(comparison.labels)}", "yellow"
+    if comparison.measurements:
+        sides = " with ".join(f"{name} of {side}" for side, name in comparison.measurements.items())
+        yield f"Different measurements, compared cell by cell: {sides}", ""
+    for side, values in comparison.alone.items():
+        if values:
+            cells = _first(tuple(dict.fromkeys(value.rpartition(" ")[0] for value in values)), "--json")
+            yield f"Only in {side}: {counted(len(values), 'value')} of {cells}", ""
 
 
-def _conditions(comparison: Comparison, names: tuple[str, str], console: Console) -> None:
-    """Print a table of all conditions that differ or are not recorded."""
-    from rich.table import Table
-    from rich.text import Text
-
+def _conditions(comparison: Comparison) -> Iterator[Sequence[str]]:
+    """Yield a row for each condition that differs or is not recorded."""
     from drivelab.analysis.deltas.differences import STEPS
-    from drivelab.core.terminal import print_table
     from drivelab.criteria.inert import CANNOT_ACT
 
-    shown = Table(box=None, pad_edge=False)
-    for name in ("condition", *names, ""):
-        shown.add_column(Text(name), overflow="fold")
-    groups = (
-        ("differs", comparison.unintended),
-        ("meant to differ", comparison.intended),
-        ("may differ", comparison.not_recorded),
-    )
+    groups = (("differs", comparison.unintended), ("meant to differ", comparison.intended),
+              ("may differ", comparison.not_recorded))  # fmt: skip
     for words, differences in groups:
         for row in differences.drop_duplicates(["facet", "basis_value", "comparison_value"]).itertuples():
             facet = _STEPS if row.facet == STEPS else row.facet
-            outcome = row.kind if row.kind == CANNOT_ACT else words
-            shown.add_row(*map(Text, (facet, row.basis_value, row.comparison_value, outcome)))
-    console.print()
-    print_table(shown, console)
+            yield facet, row.basis_value, row.comparison_value, row.kind if row.kind == CANNOT_ACT else words
 
 
 def _facets(differences: Any, nothing: str = "nothing") -> str:
@@ -342,10 +311,8 @@ def _facets(differences: Any, nothing: str = "nothing") -> str:
     from drivelab.analysis.deltas.differences import STEPS
 
     texts = dict.fromkeys(
-        _STEPS
-        if difference.facet == STEPS
-        else f"{difference.facet} ({difference.basis_value} / {difference.comparison_value})"
-        for difference in differences.itertuples()
+        _STEPS if row.facet == STEPS else f"{row.facet} ({row.basis_value} / {row.comparison_value})"
+        for row in differences.itertuples()
     )
     return _first(tuple(texts), "--conditions") or nothing
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.terminal import print_table, unescaped, visible, wide_console
+from drivelab.core.terminal import print_json, print_table, unescaped, visible
 from drivelab.core.units import parse_duration
 
 if TYPE_CHECKING:
@@ -88,52 +88,48 @@ def _list(results: Results, form: str) -> None:
     import pyarrow as pa
 
     from drivelab.explore.query import columns
+    from drivelab.explore.questions import QUESTIONS
 
     tables = columns(results)
-    if form == "table":
-        from drivelab.explore.questions import QUESTIONS
-
-        filled = {name: rows for name, rows, _ in tables if rows}
-        print("Tables with rows; 'drivelab query TABLE' lists the columns of one:")
-        width = max(map(len, filled), default=0)
-        for name, rows in filled.items():
-            print(f"  {name:{width}}  {rows:>10,} row{'' if rows == 1 else 's'}")
-        print(f"The other {len(tables) - len(filled)} are empty.")
-        print("\nReady questions; 'drivelab query NUMBER' answers one, and prints its SQL:")
-        for number, question in enumerate(QUESTIONS, start=1):
-            print(f"  {number:>2}  {question.words}{'' if question.table in filled else ' (no rows)'}")
+    if form != "table":
+        entries = [(name, column, kind) for name, _, fields in tables for column, kind in fields]
+        _show(pa.table(dict(zip(("table", "column", "type"), zip(*entries, strict=True), strict=True))), form)
         return
-    entries = [(name, column, kind) for name, _, fields in tables for column, kind in fields]
-    _show(pa.table(dict(zip(("table", "column", "type"), zip(*entries, strict=True), strict=True))), form)
+    filled = {name: rows for name, rows, _ in tables if rows}
+    print("Tables with rows; 'drivelab query TABLE' lists the columns of one:")
+    print_table(
+        ("", "", ""), [(f"  {name}", f"{rows:>10,}", "row" if rows == 1 else "rows") for name, rows in filled.items()]
+    )
+    print(f"The other {len(tables) - len(filled)} are empty.")
+    print("\nReady questions; 'drivelab query NUMBER' answers one, and prints its SQL:")
+    for number, question in enumerate(QUESTIONS, start=1):
+        print(f"  {number:>2}  {question.words}{'' if question.table in filled else ' (no rows)'}")
 
 
 def _show(table: pa.Table, form: str) -> None:
+    from pyarrow.types import is_floating, is_integer
+
     from drivelab.explore.query import records
 
     if form == "json":
-        print(json.dumps(records(table), indent=1, ensure_ascii=False))
+        print_json(records(table))
     elif form == "csv":
         # A program that reads the output gets every character unescaped.
         output = sys.stdout if sys.stdout.isatty() else unescaped(sys.stdout)
-        rows = [table.column_names, *zip(*(column.to_pylist() for column in table.columns), strict=True)]
-        csv.writer(output, lineterminator="\n").writerows(rows)
+        csv.writer(output, lineterminator="\n").writerows([table.column_names, *_rows(table)])
     else:
-        _print(table)
+        names = [visible(name) for name in table.column_names]
+        kinds = zip(names, table.schema.types, strict=True)
+        right = {name for name, kind in kinds if is_floating(kind) or is_integer(kind)}
+        print_table(
+            names, ([visible(_text(value)) for value in row] for row in _rows(table.slice(0, _MOST_ROWS))), right
+        )
+        note = f", the first {_MOST_ROWS:,} shown; --csv prints all" if table.num_rows > _MOST_ROWS else ""
+        print(f"({table.num_rows:,} row{'' if table.num_rows == 1 else 's'}{note})")
 
 
-def _print(table: pa.Table) -> None:
-    from pyarrow.types import is_floating, is_integer
-    from rich.table import Table
-    from rich.text import Text
-
-    shown = Table(box=None, pad_edge=False)
-    for name, kind in zip(table.column_names, table.schema.types, strict=True):
-        shown.add_column(Text(visible(name)), justify="right" if is_floating(kind) or is_integer(kind) else "left")
-    for row in zip(*(column.to_pylist() for column in table.slice(0, _MOST_ROWS).columns), strict=True):
-        shown.add_row(*(Text(visible(_text(value))) for value in row))
-    print_table(shown, wide_console())
-    note = f", the first {_MOST_ROWS:,} shown; --csv prints all" if table.num_rows > _MOST_ROWS else ""
-    print(f"({table.num_rows:,} row{'' if table.num_rows == 1 else 's'}{note})")
+def _rows(table: pa.Table) -> Iterator[tuple[Any, ...]]:
+    return zip(*(column.to_pylist() for column in table.columns), strict=True)
 
 
 def _text(value: Any) -> str:

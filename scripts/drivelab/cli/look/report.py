@@ -7,11 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli.completion import completed_by, studies
 from drivelab.core.errors import UserError
 from drivelab.core.units import counted
 from drivelab.plan.places import COMMAND
-from drivelab.plan.study import DEFAULT_STUDY
 
 
 def add_parser(commands: Any) -> None:
@@ -21,9 +19,8 @@ def add_parser(commands: Any) -> None:
         help="rebuild the report of a finished study, and open it",
         description="Rebuilds what changed: analysis, figures, report. It measures nothing, and writes to no drive.",
     )
-    study = parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
-    completed_by(study, studies)
-    parser.add_argument("--open", action="store_true", help="open the report in the default browser")
+    parser.study()
+    parser.flag("--open", "open the report in the default browser")
     parser.add_argument(
         "--figures",
         choices=("pdf", "svg", "png"),

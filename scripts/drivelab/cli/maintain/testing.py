@@ -148,16 +148,11 @@ def _again(names: Sequence[str]) -> int:
 
 
 def _tier_again(name: str) -> int:
-    failed = {part: _last_failed(part) for part in TIERS[name].parts}
+    records = {part: KEPT / part.name / "v/cache/lastfailed" for part in TIERS[name].parts}
+    failed = {part: json.loads(record.read_text()) for part, record in records.items() if record.exists()}
     if not any(failed.values()):
         raise UserError(f"test: no test of tier '{name}' has failed; run ./drivelab test {name}")
     return _joined([_part_again(part, len(tests)) for part, tests in failed.items() if tests])
-
-
-def _last_failed(part: Part) -> Mapping[str, bool]:
-    record = KEPT / part.name / "v/cache/lastfailed"
-    failed: Mapping[str, bool] = json.loads(record.read_text()) if record.exists() else {}
-    return failed
 
 
 def _part_again(part: Part, count: int) -> int:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
+from drivelab.core.terminal import print_json
 from drivelab.recording.checksums import CHECKSUMS, altered, checksummed
 from drivelab.recording.writer import MANIFEST, UNFINISHED
 
@@ -27,7 +27,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "folders", nargs="+", type=Path, metavar="FOLDER", help="a recording, or a folder above recordings"
     )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.flag("--json", "print the result as JSON")
     parser.set_defaults(handler=_verify)
 
 
@@ -51,8 +51,7 @@ def _verify(options: argparse.Namespace) -> int:
     sound = [recording for recording in recordings if str(recording) not in {*changes, *unknown}]
     files = sum((recording / CHECKSUMS).read_bytes().count(b"\n") for recording in sound)
     if options.json:
-        facts = {"as_measured": len(sound), "files": files, "altered": changes, "not_checksummed": unknown}
-        print(json.dumps(facts, indent=1))
+        print_json({"as_measured": len(sound), "files": files, "altered": changes, "not_checksummed": unknown})
         return 1 if changes else 0
     for recording, files_changed in changes.items():
         for name, what in files_changed.items():

@@ -9,12 +9,14 @@ from pathlib import Path
 from drivelab.campaign.planning import Campaign
 from drivelab.cli.measure.run import ASK, CONTINUE, WAIT
 from drivelab.host.stack.stack import disks, layers
-from drivelab.quick.before import disturbances
+from drivelab.quick.caveats import Cause, disturbances, warnings
 
 _QUESTION = "Wait until the machine is idle (w), continue now (c), or stop (s)? [w] "
 
 
-def settle(campaign: Campaign, when_busy: str, look: Callable[[Sequence[str]], tuple[str, ...]] = disturbances) -> bool:
+def settle(
+    campaign: Campaign, when_busy: str, look: Callable[[Sequence[str]], tuple[Cause, ...]] = disturbances
+) -> bool:
     """Return whether to start a study now, after waiting if the user wants that.
 
     Looks at the CPUs and at the drives for a second, if anything is left to measure here in real time. With
@@ -28,7 +30,7 @@ def settle(campaign: Campaign, when_busy: str, look: Callable[[Sequence[str]], t
     found = look(names)
     if not found:
         return True
-    for sentence in found:
+    for sentence in warnings(found):
         _say(f"warning: {sentence}")
     choice = when_busy
     if choice == ASK:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from drivelab.cli.completion import completed_by, studies
 from drivelab.cli.measure.run import in_project
-from drivelab.core.terminal import say
+from drivelab.core.terminal import print_json, print_table, say
 from drivelab.core.units import counted, format_amount, format_duration, format_percentage, format_span
-from drivelab.plan.study import ANY_HOST, DEFAULT_STUDY
+from drivelab.plan.study import ANY_HOST
 
 if TYPE_CHECKING:
     from drivelab.campaign.outlook import Outlook
@@ -23,15 +20,10 @@ if TYPE_CHECKING:
 def add_parser(commands: Any) -> None:
     """Register `plan`."""
     parser = commands.add_parser("plan", help="show what a study would erase, write and measure; touches nothing")
-    study = parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
-    completed_by(study, studies)
-    parser.add_argument(
-        "--commands", action="store_true", help="list every measurement with its shortenings and its fio commands"
-    )
-    parser.add_argument("--json", action="store_true", help="print drives, tests and totals as JSON")
-    parser.add_argument(
-        "--everywhere", action="store_true", help="include measurements of other hosts, as on a cluster"
-    )
+    parser.study()
+    parser.flag("--commands", "list every measurement with its shortenings and its fio commands")
+    parser.flag("--json", "print drives, tests and totals as JSON")
+    parser.flag("--everywhere", "include measurements of other hosts, as on a cluster")
     parser.set_defaults(handler=_plan)
 
 
@@ -49,8 +41,7 @@ def _plan(options: argparse.Namespace) -> int:
     beyond = exceeded(campaign, rows)
     verdicts = verdict_outlook(campaign)
     if options.json:
-        json.dump(_mapping(campaign, rows, verdicts, beyond), sys.stdout, indent=1, ensure_ascii=False)
-        print()
+        print_json(_mapping(campaign, rows, verdicts, beyond))
     else:
         say(headline(campaign))
         for row in rows:
@@ -89,22 +80,15 @@ def _mapping(
 
 def _table(rows: Sequence[Outlook]) -> None:
     """Print a line for each test: its runs, and what is left to do."""
-    from rich.table import Table
-    from rich.text import Text
-
-    from drivelab.core.terminal import print_table, wide_console
-
-    shown = Table(box=None, pad_edge=False)
-    for name, justify in (("drive", "left"), ("test", "left"), ("runs", "right"), ("to do", "right"),
-                          ("time", "right"), ("written", "right"), ("", "left")):  # fmt: skip
-        shown.add_column(name, justify=justify)  # type: ignore[arg-type]
+    fields = []
     for test in (test for row in rows for test in row.tests):
         span = test.estimate
-        left = [format_span(span.least_s, span.most_s, format_duration),
-                format_span(span.least_bytes, span.most_bytes, format_amount)] if test.to_do else ["", ""]  # fmt: skip
-        texts = (test.drive, test.measurement, str(test.runs), str(test.to_do or "none"), *left)
-        shown.add_row(*map(Text, texts), "reduced" if test.reduced else "")
-    print_table(shown, wide_console())
+        left = (format_span(span.least_s, span.most_s, format_duration),
+                format_span(span.least_bytes, span.most_bytes, format_amount)) if test.to_do else ("", "")  # fmt: skip
+        fields.append((test.drive, test.measurement, str(test.runs), str(test.to_do or "none"), *left,
+                       "reduced" if test.reduced else ""))  # fmt: skip
+    numbers = ("runs", "to do", "time", "written")
+    print_table(("drive", "test", *numbers, ""), fields, numbers)
 
 
 def growth_lines(campaign: Campaign) -> list[str]:

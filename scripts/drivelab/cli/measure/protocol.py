@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, drives, protocols
 from drivelab.core.errors import UserError
+from drivelab.core.terminal import print_json, print_table
+from drivelab.core.units import counted
 from drivelab.plan.places import ROOT
 
 if TYPE_CHECKING:
@@ -31,9 +32,7 @@ def add_parser(commands: Any) -> None:
 
     parser = actions.add_parser("list", help="list the protocols, with the time and bytes they take")
     _add_drive(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="print the list as JSON; times in seconds, volumes in bytes"
-    )
+    parser.flag("--json", "print the list as JSON; times in seconds, volumes in bytes")
     parser.set_defaults(handler=_list)
 
     parser = actions.add_parser(
@@ -51,16 +50,14 @@ def add_parser(commands: Any) -> None:
         help="class of the drive (default: the usual one of the protocol)",
     )
     _add_drive(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="print the same as JSON; times in seconds, volumes in bytes"
-    )
+    parser.flag("--json", "print the same as JSON; times in seconds, volumes in bytes")
     parser.set_defaults(handler=_show)
 
     parser = actions.add_parser(
         "check", help="check that a file is a valid protocol, at full length and at every scale"
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="protocol file, such as config/protocols/pts-iops.yaml")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.flag("--json", "print the result as JSON")
     parser.set_defaults(handler=_check)
 
 
@@ -98,35 +95,27 @@ def _positive(text: str) -> float:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from rich.table import Table
     from rich.text import Text
 
     from drivelab.campaign import protocol_page
     from drivelab.core.grouping import grouped
-    from drivelab.core.terminal import print_table, wide_console
     from drivelab.plan.grammar import PROTOCOLS, load
 
     protocols = [load(path) for path in sorted((ROOT / PROTOCOLS).glob("*.yaml"))]
     words, subject = _subject(options)
     listed = protocol_page.entries(protocols, subject)
     if options.json:
-        json.dump([_mapping(entry) for entry in listed], sys.stdout, indent=1, ensure_ascii=False)
-        print()
+        print_json([_mapping(entry) for entry in listed])
         return 0
-    console = wide_console()
-    width = max(len(entry.name) for entry in listed) + 2
+    rows: list[Sequence[str | Text]] = []
     for family, members in grouped(listed, lambda entry: entry.family).items():
-        shown = Table(box=None, pad_edge=False, show_header=False)
-        for column in range(4):
-            shown.add_column(justify="right" if column in (1, 2) else "left", no_wrap=column < 3)
-        shown.columns[0].width, shown.columns[1].min_width, shown.columns[2].min_width = width, 14, 8
+        rows.append([Text(family, style="bold")])
         for entry in members:
             name = f"{'*' if entry.start else ' '} {entry.name}"
             title = f"{entry.title} (does not fit this drive)" if entry.unfit else entry.title
-            shown.add_row(*map(Text, (name, entry.time, entry.written, title)))
-        console.print(f"[bold]{family}[/]")
-        print_table(shown, console)
-        console.print()
+            rows.append([name, entry.time, entry.written, title])
+        rows.append([""])
+    print_table(("protocol", "time", "written", ""), rows, ("time", "written"))
     print(f"* start here. Time and upper bound of the bytes written, conditioning included, for {words}; "
           "--drive chooses another. 'drivelab protocol show NAME' explains one.")  # fmt: skip
     return 0
@@ -147,8 +136,7 @@ def _show(options: argparse.Namespace) -> int:
     resolved = resolve(protocol, drive_class, options.scale, {}, "--scale")
     description, subject = _subject(options)
     if options.json:
-        shown = protocol_page.as_mapping(protocol, resolved, subject, drive_class, options.scale)
-        print(json.dumps(shown, indent=1, ensure_ascii=False))
+        print_json(protocol_page.as_mapping(protocol, resolved, subject, drive_class, options.scale))
     else:
         print(protocol_page.text(protocol, resolved, description, subject, drive_class, options.scale), end="")
     return 0
@@ -164,13 +152,11 @@ def _check(options: argparse.Namespace) -> int:
         for scale in scales:
             measurements = len(resolve(protocol, drive_class, scale, {}, str(options.file)))
     if options.json:
-        checked = {"file": str(options.file), "protocol": protocol.name, "measurements": measurements,
-                   "scales": [scale for scale in scales if scale]}  # fmt: skip
-        print(json.dumps(checked, indent=1, ensure_ascii=False))
+        print_json({"file": str(options.file), "protocol": protocol.name, "measurements": measurements,
+                    "scales": [scale for scale in scales if scale]})  # fmt: skip
         return 0
     names = ", ".join(scale or "full length" for scale in scales)
-    print(f"{options.file}: a valid protocol, {measurements} {'measurement' if measurements == 1 else 'measurements'} "
-          f"per drive, at {names}")  # fmt: skip
+    print(f"{options.file}: a valid protocol, {counted(measurements, 'measurement')} per drive, at {names}")
     return 0
 
 

@@ -7,10 +7,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli.completion import completed_by, studies
+from drivelab.cli.parser import Parser
 from drivelab.core.errors import UserError
 from drivelab.plan.places import ROOT, refuse_foreign_file, require_project, restored_folder
-from drivelab.plan.study import DEFAULT_STUDY
 
 ASK, WAIT, CONTINUE = "ask", "wait", "continue"
 WHEN_BUSY = (ASK, WAIT, CONTINUE)
@@ -21,16 +20,15 @@ DEMO_STUDY = "config/demo.yaml"
 def add_parser(commands: Any) -> None:
     """Register `run` and `demo`."""
     parser = commands.add_parser("run", help="run a study, or the unfinished part of it")
-    study = parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
-    completed_by(study, studies)
+    parser.study()
     _common(parser)
     parser = commands.add_parser("demo", help="run the demo study on two virtual drives")
     _common(parser)
     parser.set_defaults(study=DEMO_STUDY)
 
 
-def _common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--yes", action="store_true", help="allow drivelab to destroy the data on the study's drives")
+def _common(parser: Parser) -> None:
+    parser.flag("--yes", "allow drivelab to destroy the data on the study's drives")
     parser.add_argument("--cores", type=_count, default=os.cpu_count() or 1, help="CPU cores for the analysis")
     parser.add_argument(
         "--when-busy",

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from drivelab.campaign.budget import exceeded, require_within
@@ -48,6 +49,17 @@ _RELEASE_S = 30.0
 """Longest time that a terminated stage may take to release its drive."""
 
 
+@dataclass(frozen=True)
+class _Engine:
+    """How Snakemake runs a study."""
+
+    study: Path
+    cores: int
+    profile: Path | None
+    submission: cluster.Submission | None
+    """Set if jobs run on a cluster."""
+
+
 def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, when_busy: str = CONTINUE) -> int:
     """Run the unfinished part of a study; return 0 if all is up to date, 1 if something failed or data is wrong.
 
@@ -76,12 +88,12 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
         lock = lock or hold(study.results, study.name)
         if lock is not None and lock.interrupted:
             print("The last run was interrupted. Continuing where it stopped.")
-        began, started_s = True, time.monotonic()
+        began, started_s, engine = True, time.monotonic(), _Engine(path, cores, profile, submission)
         with _host_settings(campaign):
-            complete = _run(campaign, path, cores, profile, submission)
+            complete = _run(campaign, engine)
             while complete and (grown := _grown(campaign, path)) is not None:
                 campaign = grown
-                complete = _run(campaign, path, cores, profile, submission)
+                complete = _run(campaign, engine)
     finally:
         if lock is not None:
             lock.ended_in_order(began=began)
@@ -91,17 +103,15 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
     return 0
 
 
-def _run(
-    campaign: Campaign, path: Path, cores: int, profile: Path | None, submission: cluster.Submission | None
-) -> bool:
+def _run(campaign: Campaign, engine: _Engine) -> bool:
     """Run what is unfinished, and return whether all of it succeeded; say why not."""
     layout = Layout(campaign)
-    for message in submission.clear_queue() if submission else ():
+    for message in engine.submission.clear_queue() if engine.submission else ():
         say(message)
     say(headline(campaign))
     logs, status = campaign.study.results / "logs", None
     try:
-        status = _snakemake(campaign, path, cores, logs / "snakemake.log", profile, submission)
+        status = _snakemake(campaign, engine, logs / "snakemake.log")
     finally:
         ended = status is not None and status >= 0  # else stages may still be releasing drives
         _release(layout.virtual_drives(), None if status == 0 else layout.kept_drives(), 0 if ended else _RELEASE_S)
@@ -110,20 +120,19 @@ def _run(
         explain(logs, status)
         recorded = [is_recorded(planned.plan) for planned in campaign.plans]
         if status > 0 and any(recorded) and not all(recorded):
-            _report_existing(campaign, path, cores, profile, submission)
+            _report_existing(campaign, engine)
     return complete
 
 
-def _report_existing(
-    campaign: Campaign, path: Path, cores: int, profile: Path | None, submission: cluster.Submission | None
-) -> None:
+def _report_existing(campaign: Campaign, engine: _Engine) -> None:
     """Analyse and report on this host what was measured before a failure, and say where the report is."""
     from drivelab.report.headline import left_out_words  # imports pandas, which is slow
 
-    log = campaign.study.results / "logs/snakemake_existing.log"
-    hosts = [] if submission is None or profile is None else ["--configfile", str(profile / SETTINGS)]
-    own = None if submission else profile
-    if _snakemake(campaign, path, cores, log, own, None, [*hosts, "--config", "report=existing"]) == 0:
+    log, more = campaign.study.results / "logs/snakemake_existing.log", ["--config", "report=existing"]
+    if engine.submission is not None and engine.profile is not None:
+        more = ["--configfile", str(engine.profile / SETTINGS), *more]
+        engine = replace(engine, profile=None, submission=None)
+    if _snakemake(campaign, engine, log, more) == 0:
         say(f"Report of what was measured: {campaign.study.results / 'report/index.html'}")
         say(left_out_words(campaign.study.results / "tables/exclusions.parquet"))
     else:
@@ -192,31 +201,23 @@ def _host_settings(campaign: Campaign) -> Iterator[None]:
         yield
 
 
-def _snakemake(
-    campaign: Campaign,
-    path: Path,
-    cores: int,
-    log: Path,
-    profile: Path | None,
-    submission: cluster.Submission | None,
-    more: Sequence[str] = ("--config",),
-) -> int:
+def _snakemake(campaign: Campaign, engine: _Engine, log: Path, more: Sequence[str] = ("--config",)) -> int:
     """Run Snakemake and return its exit status. Snakemake ends when this process is killed.
 
     Snakemake and its jobs share a process group: a signal to this process alone must reach the stages too, or Snakemake
     waits for them to finish.
     """
+    submission, environment = engine.submission, _environment()
     if submission is not None:
-        arguments, environment = submission.arguments(cores), submission.environment(_environment())
+        arguments, environment = submission.arguments(engine.cores), submission.environment(environment)
     else:
-        arguments, environment = ["--cores", str(cores)], _environment()
-        if profile is not None:
-            arguments += ["--profile", str(profile)]
+        profile = [] if engine.profile is None else ["--profile", str(engine.profile)]
+        arguments = ["--cores", str(engine.cores), *profile]
     # A background job of a script inherits an ignored SIGINT, but SIGINT ends Snakemake below.
     # These are also in profiles/default, of which a project may have an old copy.
     always = ["--rerun-triggers", "mtime", "params", "--ignore-incomplete", "--nolock", "--nocolor"]
     command = ["env", "--default-signal=INT", *programs.python("-m", "snakemake"), *snakemake_arguments(), *arguments,
-               *always, *more, f"study={path}"]  # fmt: skip
+               *always, *more, f"study={engine.study}"]  # fmt: skip
     view = ProgressView(campaign)
     with log.open("w") as output:
         process = programs.start(command, stdout=output, stderr=subprocess.STDOUT, env=environment, process_group=0)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from drivelab.cli.measure.run import in_project
 from drivelab.core.errors import UserError
-from drivelab.core.terminal import say
+from drivelab.core.terminal import print_json, say
 from drivelab.core.units import counted, format_duration, parse_share
 from drivelab.plan.places import COMMAND
 from drivelab.plan.study import DEFAULT_STUDY
@@ -40,21 +39,21 @@ def add_parser(commands: Any) -> None:
     )
     action.add_argument("--time", metavar="TIME", help="limit of the study's time, such as 3d, which --detect keeps")
     action.add_argument("--written", metavar="AMOUNT", help="limit of the bytes written to each drive, such as 20TB")
-    action.add_argument("--json", action="store_true", help="print the file, its size and its outlook as JSON")
+    action.flag("--json", "print the file, its size and its outlook as JSON")
     action.set_defaults(handler=_new)
 
     action = actions.add_parser(
         "check", help="check studies: settings, drives, budgets, conflicts between studies; touches nothing"
     )
     _add_studies(action)
-    action.add_argument("--json", action="store_true", help="print the checked studies as JSON")
+    action.flag("--json", "print the checked studies as JSON")
     action.set_defaults(handler=_check)
 
     action = actions.add_parser(
         "status", help="show for each drive what is done, running, to do or failed, from files alone"
     )
     _add_studies(action)
-    action.add_argument("--json", action="store_true", help="print all known facts as JSON")
+    action.flag("--json", "print all known facts as JSON")
     action.set_defaults(handler=_status)
 
 
@@ -78,10 +77,10 @@ def _new(options: argparse.Namespace) -> int:
     verdicts = verdict_outlook(campaign)
     if options.json:
         study = campaign.study
-        print(json.dumps(
+        print_json(
             {"study": study.name, "path": str(path), "drives": list(study.drives), "measurements": len(campaign.plans),
-             "recordings": study.runs, "recordings_wished": wish.runs, "verdicts": verdicts}, indent=1,
-        ))  # fmt: skip
+             "recordings": study.runs, "recordings_wished": wish.runs, "verdicts": verdicts}
+        )  # fmt: skip
         return 0
     print(f"{path}: written; check it, then run: {COMMAND} study check {path}, {COMMAND} run {path}")
     if campaign.study.runs < wish.runs:
@@ -105,12 +104,11 @@ def _check(options: argparse.Namespace) -> int:
                 say("\n".join(f"    {line}" for line in remark.split("\n")))
     clashes([campaign for campaign, _ in checked])
     if options.json:
-        rows = [
+        print_json([
             {"study": campaign.study.name, "path": str(campaign.study.path), "drives": list(campaign.study.drives),
              "measurements": len(campaign.plans), "remarks": list(remarks)}
             for campaign, remarks in checked
-        ]  # fmt: skip
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        ])  # fmt: skip
     return 0
 
 
@@ -130,7 +128,7 @@ def _status(options: argparse.Namespace) -> int:
         if not options.json:
             print("\n" * bool(number) + "\n".join(status_lines(campaign.study.name, rows, time.time())))
     if options.json:
-        print(json.dumps(statuses, indent=1))
+        print_json(statuses)
     return 0
 
 
@@ -159,51 +157,53 @@ def status_lines(name: str, rows: list[Any], now_s: float) -> list[str]:
     """
     from drivelab.campaign.status import STATES
 
-    counts = Counter(row.state for row in rows)
-    before = Counter(attempt.state for row in rows for attempt in row.unfinished)
+    def counts(states: Iterable[str]) -> str:
+        number = Counter(states)
+        return ", ".join(f"{number[state]} {state}" for state in STATES if number[state])
+
+    def urgency(row: Any) -> int:
+        return min(STATES.index(state) for state in (row.state, *(attempt.state for attempt in row.unfinished)))
+
     done, planned = sum(row.done for row in rows), sum(row.planned for row in rows)
-    parts = ["drives: " + ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])]
-    if before:
-        parts.append("before: " + ", ".join(f"{before[state]} {state}" for state in STATES if before[state]))
+    before = counts(attempt.state for row in rows for attempt in row.unfinished)
     width = max(len(row.drive) for row in rows)
-    lines = [f"Study {name}: {done} of {planned} measurements done; {'; '.join(parts)}"]
-    for row in sorted(rows, key=_urgency):
-        words = [f"{row.done} of {row.planned}"]
-        if row.state == "between stages":
-            words.append(f"{_measurement(row.recording)}, {row.stage}: done {_ago(row, now_s)}")
-        elif row.state not in ("to do", "done") and row.recording:
-            words.append(f"{_measurement(row.recording)}, {row.stage or 'measure'}")
-        if row.next_recording:
-            other = "" if row.next_recording == row.recording else f"{_measurement(row.next_recording)}, "
-            words.append(f"next {other}{row.next_stage}")
-        if row.state in ("running", "silent", "interrupted") and row.text:
-            words.append(row.text)
-        if row.state in ("running", "silent") and row.iops is not None:
-            words.append(f"{row.iops:,.0f} IOPS")
-        if row.left_s and row.state != "failed":
-            words.append(f"about {format_duration(row.left_s)} left")
-        if row.host:
-            words.append(f"on {row.host}")
-        if row.state == "silent" and row.seen_s:
-            words.append(f"silent for {format_duration(max(now_s - row.seen_s, 0.0))}")
-        elif row.state == "running":
-            words.append(f"for {format_duration(max(now_s - (row.since_s or now_s), 0.0))}")
-        elif row.state in ("failed", "interrupted") and row.seen_s:
-            words.append(f"seen {_ago(row, now_s)}")
-        if row.reason:
-            words.append(row.reason)
-        lines.append(f"  {row.drive:<{width}}  {row.state:<14}  {'; '.join(words)}")
+    lines = [f"Study {name}: {done} of {planned} measurements done; drives: {counts(row.state for row in rows)}"
+             + (f"; before: {before}" if before else "")]  # fmt: skip
+    for row in sorted(rows, key=urgency):
+        lines.append(f"  {row.drive:<{width}}  {row.state:<14}  {'; '.join(_words(row, now_s))}")
         for attempt in row.unfinished:
             words = [", ".join(filter(None, [_measurement(attempt.recording), attempt.stage]))]
-            words += [f"seen {_ago(attempt, now_s)}"] if attempt.seen_s else []
+            words += [f"seen {_ago(attempt.seen_s, now_s)}"] if attempt.seen_s else []
             lines.append(f"  {'':<{width}}  {attempt.state:<14}  {'; '.join([*words, attempt.reason])}")
     return lines
 
 
-def _urgency(row: Any) -> int:
-    from drivelab.campaign.status import STATES
-
-    return min(STATES.index(state) for state in (row.state, *(attempt.state for attempt in row.unfinished)))
+def _words(row: Any, now_s: float) -> Iterator[str]:
+    """Yield what is known of a drive."""
+    yield f"{row.done} of {row.planned}"
+    if row.state == "between stages":
+        yield f"{_measurement(row.recording)}, {row.stage}: done {_ago(row.seen_s, now_s)}"
+    elif row.state not in ("to do", "done") and row.recording:
+        yield f"{_measurement(row.recording)}, {row.stage or 'measure'}"
+    if row.next_recording:
+        other = "" if row.next_recording == row.recording else f"{_measurement(row.next_recording)}, "
+        yield f"next {other}{row.next_stage}"
+    if row.state in ("running", "silent", "interrupted") and row.text:
+        yield row.text
+    if row.state in ("running", "silent") and row.iops is not None:
+        yield f"{row.iops:,.0f} IOPS"
+    if row.left_s and row.state != "failed":
+        yield f"about {format_duration(row.left_s)} left"
+    if row.host:
+        yield f"on {row.host}"
+    if row.state == "running":
+        yield f"for {_ago(row.since_s or now_s, now_s, '')}"
+    elif row.seen_s and row.state in ("silent", "failed", "interrupted"):
+        yield (
+            f"silent for {_ago(row.seen_s, now_s, '')}" if row.state == "silent" else f"seen {_ago(row.seen_s, now_s)}"
+        )
+    if row.reason:
+        yield row.reason
 
 
 def _measurement(recording: str) -> str:
@@ -213,5 +213,5 @@ def _measurement(recording: str) -> str:
     return name if run == "1" else f"{name} run {run}"
 
 
-def _ago(row: Any, now_s: float) -> str:
-    return f"{format_duration(max(now_s - row.seen_s, 0.0))} ago"
+def _ago(at_s: float, now_s: float, word: str = " ago") -> str:
+    return f"{format_duration(max(now_s - at_s, 0.0))}{word}"

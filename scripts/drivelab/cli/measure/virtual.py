@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from drivelab.core.errors import UserError
+from drivelab.core.terminal import print_json
 from drivelab.plan.places import ROOT
 
 DEFAULT_CONFIG = ROOT / "config/virtual_drives.yaml"
@@ -25,18 +26,17 @@ def add_parser(commands: Any) -> None:
     start.set_defaults(handler=_start)
     stop = actions.add_parser("stop", help="stop one drive or all; remove the remains of killed drives")
     stop.add_argument("names", nargs="*", metavar="NAME", help="drives to stop (default: all)")
-    stop.add_argument("--force", action="store_true", help="stop a drive even if it is mounted or in use")
+    stop.flag("--force", "stop a drive even if it is mounted or in use")
     stop.add_argument(
         "--keep", type=Path, metavar="FOLDER", help="store the drives' state in FOLDER, for a later start"
     )
     stop.set_defaults(handler=_stop)
     status = actions.add_parser("status", help="list the started drives")
-    status.add_argument("--json", action="store_true", help="print the list as JSON")
+    status.flag("--json", "print the list as JSON")
     status.set_defaults(handler=_status)
 
 
 def _start(options: argparse.Namespace) -> int:
-    from drivelab.core.errors import UserError
     from drivelab.core.units import format_size
     from drivelab.plan.yaml_file import load_yaml
     from drivelab.virtual import manage
@@ -51,7 +51,6 @@ def _start(options: argparse.Namespace) -> int:
 
 
 def _stop(options: argparse.Namespace) -> int:
-    from drivelab.core.errors import UserError
     from drivelab.virtual import manage
 
     refusals = []
@@ -77,7 +76,7 @@ def _status(options: argparse.Namespace) -> int:
 
     drives = manage.status()
     if options.json:
-        print(json.dumps([asdict(drive) for drive in drives], indent=1))
+        print_json([asdict(drive) for drive in drives])
         return 0
     for drive in drives:
         state = f"running for {drive.uptime_s:.0f} s, process {drive.pid}" if drive.alive else "its server has died"

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from drivelab.archive import KINDS
 from drivelab.cli.measure.run import in_project
-from drivelab.core.terminal import NO_REDIRECTION, console
+from drivelab.core.errors import UserError
+from drivelab.core.terminal import NO_REDIRECTION, console, print_json
 from drivelab.core.units import format_amount, some
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def add_parser(commands: Any) -> None:
     verify.add_argument(
         "--digest", metavar="SHA256", help="digest that 'create' printed, which you kept apart from the archive"
     )
-    verify.add_argument("--json", action="store_true", help="print the result as JSON")
+    verify.flag("--json", "print the result as JSON")
     verify.set_defaults(handler=_verify)
     restore = actions.add_parser("restore", help="extract the files of an archive into a new folder")
     restore.add_argument("file", type=Path, metavar="FILE", help="an archive")
@@ -79,7 +80,6 @@ def _at_rest(study: Study) -> Iterator[None]:
     Without a lock file of an earlier run no lock is held, because creating one would change the study. Archiving
     detects a run that starts then, or on another host, by the files that it writes.
     """
-    from drivelab.core.errors import UserError
     from drivelab.recording.folders import RUN_LOCK
     from drivelab.run.progress import read_status, state_now
 
@@ -113,24 +113,20 @@ def _verify(options: argparse.Namespace) -> int:
     from drivelab.archive.verify import verify
 
     if options.digest and len(options.files) > 1:
-        from drivelab.core.errors import UserError
-
         raise UserError("--digest belongs to one archive, but several are named; verify them one by one")
     verdicts = []
     for path in options.files:
         with _progress(f"verifying {path.name}", path.stat().st_size) as watch:
             verdicts.append(verify(path, options.digest, watch))
     if options.json:
-        facts = [
+        print_json([
             {"archive": str(verdict.path), "sha256": verdict.digest, "files": verdict.files,
              "own_files": verdict.own_files, "altered": verdict.altered, "since_measured": verdict.since_measured,
              "compared": verdict.compared}
             for verdict in verdicts
-        ]  # fmt: skip
-        print(json.dumps(facts, indent=1))
-    else:
-        for verdict in verdicts:
-            _print_verdict(verdict)
+        ])  # fmt: skip
+    for verdict in verdicts if not options.json else ():
+        _print_verdict(verdict)
     return 1 if any(verdict.altered or verdict.since_measured for verdict in verdicts) else 0
 
 
@@ -169,7 +165,6 @@ def _restore(options: argparse.Namespace) -> int:
 
 def _study_in(folder: Path) -> Path | None:
     """Return the path of the restored study in its folder, or None if no study there has its name."""
-    from drivelab.core.errors import UserError
     from drivelab.plan.places import RESTORED_MARKER
     from drivelab.plan.yaml_file import load_yaml
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.terminal import visible
+from drivelab.core.terminal import print_json, visible
 from drivelab.core.units import counted
 from drivelab.imported import IMPORTED, importers, read
 
@@ -36,7 +35,7 @@ def add_parser(commands: Any) -> None:
         "such as MB/s for MiB/s; must be a unit of the same quantity (IOPS, MB/s, MiB/s, us, ms …)",
     )
     parser.add_argument("--pattern", choices=("random", "sequential"), help="values: access pattern")
-    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
+    parser.flag("--json", "print a summary as JSON")
     parser.set_defaults(handler=_import)
 
 
@@ -62,14 +61,11 @@ def _import(options: argparse.Namespace) -> int:
         options.report.write_text(page, encoding="utf-8")
     rows = {name: len(frame) for name, frame in tables.items()}
     if options.json:
-        print(json.dumps({"recordings": [recording.name for recording in recordings], "rows": rows}, indent=1))
+        print_json({"recordings": [recording.name for recording in recordings], "rows": rows})
         return 0
     for recording in recordings:
         values = int(
-            (
-                tables["summary"]["drive"].eq(recording.drive)
-                & tables["summary"]["measurement"].eq(recording.measurement)
-            ).sum()
+            (tables["summary"][["drive", "measurement"]] == [recording.drive, recording.measurement]).all(axis=1).sum()
         )
         cells = len({(row["workload"], row["threads"], row["queue_depth"]) for row in recording.cells})
         of_cells = f"{counted(cells, 'cell')}, " if cells else ""

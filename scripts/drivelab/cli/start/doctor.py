@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.terminal import broken
+from drivelab.core.terminal import broken, print_json
 from drivelab.host.entry import SCENARIOS
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("devices", nargs="*", metavar="DEVICE", help="drives to check, such as nvme0n1 (default: all)")
     parser.add_argument("--scenario", choices=SCENARIOS, default="synthetic", help="default: synthetic, as for studies")
-    parser.add_argument("--json", action="store_true", help="print the settings as JSON")
+    parser.flag("--json", "print the settings as JSON")
     action = parser.add_mutually_exclusive_group()
     action.add_argument(
         "--apply",
@@ -50,14 +49,19 @@ def _doctor(options: argparse.Namespace) -> int:
 
     temporary = Temporary("host")
     if options.restore:
-        return _restore(temporary, options.json)
+        messages = temporary.restore()
+        if options.json:
+            print_json(messages)
+        else:
+            print("\n".join(messages) or "No settings were changed, so there is nothing to restore.")
+        return 0
     named = [attached_name(device) for device in options.devices]
     messages = temporary.recover() if options.apply else []
     with _kept_settings(temporary) if options.apply else nullcontext():
         messages += _apply(options.scenario, named or _pinned(), temporary) if options.apply else []
         rows = snapshot(named or attached(), options.scenario)
         if options.json:
-            print(json.dumps(rows, indent=1, ensure_ascii=False))
+            print_json(rows)
             return 0
         for line in [*messages, *report(rows, options.scenario)]:
             print(line)
@@ -111,53 +115,34 @@ def _apply(scenario: str, drives: Sequence[str], temporary: Temporary) -> list[s
     ]
 
 
-def _restore(temporary: Any, as_json: bool) -> int:
-    messages = temporary.restore()
-    if as_json:
-        print(json.dumps(messages, indent=1, ensure_ascii=False))
-    else:
-        print("\n".join(messages) or "No settings were changed, so there is nothing to restore.")
-    return 0
-
-
 def report(rows: Sequence[dict[str, Any]], scenario: str) -> list[str]:
     """Return lines of at most 100 columns: deviations with why and how first, then unknown settings, then the rest."""
     from drivelab.host.settings import NOT_AVAILABLE
 
     missing = [row for row in rows if row["state"] == NOT_AVAILABLE]
     available = [row for row in rows if row["state"] != NOT_AVAILABLE]
-    deviating = [row for row in available if row["deviation"] is True]
-    unknown = [row for row in available if row["deviation"] is None]
-    fine = [row for row in available if row["deviation"] is False]
+    deviating, unknown, fine = (
+        [row for row in available if row["deviation"] is deviation] for deviation in (True, None, False)
+    )
     lines = [
         f"Scenario {scenario}: {len(deviating)} deviate, {len(unknown)} unknown, {len(fine)} as required, "
         f"{len(missing)} {NOT_AVAILABLE}."
     ]
     for title, group in (("Deviates", deviating), ("Unknown", unknown)):
-        if group:
-            lines += ["", title]
+        lines += ["", title] if group else []
         for row in group:
-            lines += _details(row)
+            by = " (--apply does this)" if row["settable"] else ""
+            lines += [f"  {_title(row)}: {row['state']}; required: {row['wanted']}", f"    why: {row['effect']}",
+                      f"    set: {row['how']}{by}"]  # fmt: skip
     if fine:
-        lines += ["", "As required"]
-        lines += [line for row in fine for line in broken(f"  {_title(row)}: {row['state']}", _WIDTH)]
+        lines += ["", "As required", *(f"  {_title(row)}: {row['state']}" for row in fine)]
     if missing:
-        names = ", ".join(_title(row) for row in missing)
-        lines += ["", NOT_AVAILABLE.capitalize(), *broken(f"  {names}", _WIDTH)]
-    return lines
-
-
-def _details(row: dict[str, Any]) -> list[str]:
-    by = " (--apply does this)" if row["settable"] else ""
-    return [
-        *broken(f"  {_title(row)}: {row['state']}; required: {row['wanted']}", _WIDTH),
-        *broken(f"    why: {row['effect']}", _WIDTH),
-        *broken(f"    set: {row['how']}{by}", _WIDTH),
-    ]
+        lines += ["", NOT_AVAILABLE.capitalize(), f"  {', '.join(map(_title, missing))}"]
+    return [part for line in lines for part in (broken(line, _WIDTH) or [""])]
 
 
 def _title(row: dict[str, Any]) -> str:
-    return row["name"] if row["scope"] == "host" else f"{row['name']} of {row['scope']}"
+    return str(row["name"]) if row["scope"] == "host" else f"{row['name']} of {row['scope']}"
 
 
 def _pinned() -> list[str]:

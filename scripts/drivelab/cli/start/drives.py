@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import json
+import re
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli.start.inventory import VIA, additions, sheet_text, verdict
+from drivelab.cli.start.inventory import VIA, additions, ask, hosts_in, sheet_text, verdict, with_host_column
+from drivelab.core.errors import UserError
 from drivelab.core.files import read_regular, real_path, write_atomic
-from drivelab.core.terminal import broken
+from drivelab.core.terminal import broken, print_json
 from drivelab.core.units import counted, format_amount
+from drivelab.plan.drive_sheet import COLUMNS, load_sheet
 from drivelab.plan.places import ROOT
 
 DEFAULT_SHEET = ROOT / "config/drives.tsv"
 _WIDEST = 100
-_MODEL_WIDTH = 36
+_TOO_LONG = r"^(.{35})..+$"
+"""A model of more than 36 characters."""
 _INDENT = "    "
 
 
@@ -46,30 +49,17 @@ def add_parser(commands: Any) -> None:
 
 
 def _drives(options: argparse.Namespace) -> int:
-    if options.hosts is not None:
-        return _of_hosts(options)
-    drives = survey(options.sheet)
+    """List the drives, or add them to the sheet; return 1 if a host did not answer."""
+    answers = [] if options.hosts is None else ask(hosts_in(options.hosts), options.via)
+    drives = [drive for answer in answers for drive in answer.drives] if answers else survey(options.sheet)
     if options.json:
-        print(json.dumps(drives, indent=1))
+        print_json(drives)
+    elif answers:
+        _put_sheet(drives, with_host_column(_text(options.sheet) or "\t".join(COLUMNS) + "\n"), options.output)
     elif options.tsv or options.output:
         _put_sheet(drives, _text(options.sheet), options.output)
     else:
         print(listing(drives), end="")
-    return 0
-
-
-def _of_hosts(options: argparse.Namespace) -> int:
-    """Add the drives of all listed hosts to the sheet; return 1 if a host did not answer."""
-    from drivelab.cli.start.inventory import ask, hosts_in, with_host_column
-    from drivelab.plan.drive_sheet import COLUMNS
-
-    answers = ask(hosts_in(options.hosts), options.via)
-    drives = [drive for answer in answers for drive in answer.drives]
-    if options.json:
-        print(json.dumps(drives, indent=1))
-    else:
-        present = with_host_column(_text(options.sheet) or "\t".join(COLUMNS) + "\n")
-        _put_sheet(drives, present, options.output)
     silent = [answer for answer in answers if answer.failure]
     for answer in silent:
         print(f"drivelab: host {answer.host.name} is left out: {answer.failure}", file=sys.stderr)
@@ -89,8 +79,6 @@ def survey(sheet: Path) -> list[dict[str, Any]]:
 
 def _rows(sheet: Path) -> dict[str, Any]:
     """Return the rows of the sheet; an unreadable sheet is reported on stderr and counts as empty."""
-    from drivelab.core.errors import UserError
-    from drivelab.plan.drive_sheet import load_sheet
 
     if not _text(sheet).strip():
         return {}
@@ -110,33 +98,22 @@ def _text(sheet: Path) -> str:
 
 
 def _put_sheet(drives: list[dict[str, Any]], present: str, output: Path | None) -> None:
+    """Print the sheet with the missing drives, or write it and say what was added and what to do next."""
     text = sheet_text(drives, present)
     if output is None:
         print(text, end="")
         return
     write_atomic(output, text)
-    print(f"{output}: written; {_added_sentence(drives, present)}")
-
-
-def _added_sentence(drives: list[dict[str, Any]], present: str) -> str:
-    """Return a sentence on the rows added to the sheet and what to do next."""
     added = [drive for drive, line in additions(drives, present) if not line.startswith("#")]
-    testable = sum(drive["testable"] for drive in added)
-    held = len(added) - testable
-    if testable:
-        also = f", and {held} that cannot be tested now (see the column 'note')" if held else ""
-        return (
-            f"{counted(testable, 'drive')} added{also}; name the new drives, and set destructive to yes where the "
-            "data may be destroyed"
-        )
-    none = "no further drive can be tested"
-    if held:
-        return f"{none}; {counted(held, 'drive')} added that cannot be tested now (see the column 'note')"
-    if not drives:
-        return "no drive added: this host has no block devices"
-    if all(drive["sheet"] is not None for drive in drives):
-        return "no drive added: the sheet has all drives of this host"
-    return f"no drive added: {none}; lines that begin with # give the reasons"
+    if added:
+        held = sum(not drive["testable"] for drive in added)
+        also = f", {held} of which cannot be tested now (see the column 'note')" if held else ""
+        remedy = "name the new drives, and set destructive to yes where the data may be destroyed"
+        print(f"{output}: written; {counted(len(added), 'drive')} added{also}; {remedy}")
+    elif all(drive["sheet"] is not None for drive in drives):
+        print(f"{output}: written; no drive added: the sheet has all drives of this host")
+    else:
+        print(f"{output}: written; no drive added; lines that begin with # give the reasons")
 
 
 def _drive(name: str, rows: dict[str, Any]) -> dict[str, Any]:
@@ -186,7 +163,6 @@ def _is(row: Any, name: str, pin: str | None) -> bool:
 
 def why_not(name: str, facts: dict[str, Any], pin: str | None) -> str | None:
     """Return why a drive may not be tested; None if nothing holds it and it can be pinned."""
-    from drivelab.core.errors import UserError
     from drivelab.drives import doubles, guard
 
     if facts["capacity_bytes"] == 0:
@@ -231,17 +207,13 @@ def remarks(drive: dict[str, Any]) -> list[str]:
             members = " ".join(drive["members"])
             sentences.append(f"for the sheet: device {drive['pin']}, kind {drive['kind']}, members {members}")
     if drive["link"] and drive["link_max"] not in (None, drive["link"]):
-        sentences.append(f"its link runs at {drive['link']}; {_limited_by(drive)} supports {drive['link_max']}")
+        limited = "the drive" if drive["transport"] == "pcie" else "the port"
+        sentences.append(f"its link runs at {drive['link']}; {limited} supports {drive['link_max']}")
     if faster := _faster_format(drive["lba_formats"] or []):
         sentences.append(
             f"the drive rates its LBA format as slower than the format with {faster['data_bytes']}-byte blocks"
         )
     return [line for sentence in sentences for line in broken(f"{_INDENT}{sentence}", width)]
-
-
-def _limited_by(drive: dict[str, Any]) -> str:
-    """Return what `link_max` limits: the drive on PCIe, the host's port on SATA and SAS."""
-    return "the drive" if drive["transport"] == "pcie" else "the port"
 
 
 def _sheet_entry(drive: dict[str, Any]) -> str:
@@ -263,29 +235,13 @@ def _faster_format(formats: list[dict[str, Any]]) -> dict[str, Any] | None:
     return best if used is not None and best is not None and rank(best) < rank(used) else None
 
 
-def _via(drive: dict[str, Any]) -> str:
-    return " ".join(filter(None, (drive["transport"], (drive["link"] or "").replace(" PCIe", ""))))
-
-
-def _cache(drive: dict[str, Any]) -> str:
-    return {"write back": "on", "write through": "off"}.get(drive["write_cache"], "")
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MODEL_WIDTH else f"{text[: _MODEL_WIDTH - 1]}…"
-
-
-def _optional(value: Any, unit: str = "") -> str:
-    return "" if value is None else f"{value:.0f}{unit}"
-
-
 _CELLS: dict[str, Callable[[dict[str, Any]], str]] = {
     "device": lambda drive: str(drive["device"]).removeprefix("/dev/"),
-    "model": lambda drive: _shortened(drive["model"] or ""),
+    "model": lambda drive: re.sub(_TOO_LONG, r"\1…", drive["model"] or ""),
     "size": lambda drive: format_amount(drive["capacity_bytes"]),
-    "via": _via,
+    "via": lambda drive: " ".join(filter(None, (drive["transport"], (drive["link"] or "").replace(" PCIe", "")))),
     "blocks": lambda drive: str(drive["lba_format"]),
-    "cache": _cache,
-    "°C": lambda drive: _optional(drive["temperature_c"]),
-    "used": lambda drive: _optional(drive["life_used_pct"], " %"),
+    "cache": lambda drive: {"write back": "on", "write through": "off"}.get(drive["write_cache"], ""),
+    "°C": lambda drive: "" if drive["temperature_c"] is None else f"{drive['temperature_c']:.0f}",
+    "used": lambda drive: "" if drive["life_used_pct"] is None else f"{drive['life_used_pct']:.0f} %",
 }

@@ -15,7 +15,7 @@ from typing import Any
 from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount
-from drivelab.plan.drive_sheet import HOST_NAME
+from drivelab.plan.drive_sheet import COLUMNS, HOST, HOST_NAME, KIND, MEMBERS
 from drivelab.plan.places import COMMAND, ROOT
 
 VIA = ("ssh", "slurm")
@@ -130,15 +130,11 @@ def sheet_text(drives: list[dict[str, Any]], present: str = "") -> str:
 
 
 def _lines(present: str) -> list[str]:
-    from drivelab.plan.drive_sheet import COLUMNS
-
     return present.splitlines() or ["\t".join(COLUMNS)]
 
 
 def additions(drives: list[dict[str, Any]], present: str) -> list[tuple[dict[str, Any], str]]:
     """Return each drive that the sheet lacks, with its new line: a row or a comment."""
-    from drivelab.plan.drive_sheet import COLUMNS, HOST
-
     lines, additions = _lines(present), []
     further = lines[0].split("\t")[len(COLUMNS) :]
     fields = [line.split("\t") for line in lines[1:] if not line.startswith("#")]
@@ -164,8 +160,6 @@ def additions(drives: list[dict[str, Any]], present: str) -> list[tuple[dict[str
 
 def _composed_line(drive: dict[str, Any], columns: list[str], names: set[str], note: str) -> str:
     """Return the row of a partition, volume or array; a comment if the sheet lacks the columns `kind` and `members`."""
-    from drivelab.plan.drive_sheet import HOST, KIND, MEMBERS
-
     members = " ".join(drive["members"])
     if not {KIND, MEMBERS} <= set(columns):
         return (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from drivelab.cli.start.init import project_or_home
 from drivelab.core.errors import UserError
-from drivelab.core.terminal import console, say
+from drivelab.core.terminal import console, print_json, say
 from drivelab.plan.places import COMMAND
 
 _SHEET = Path("config/drives.tsv")
@@ -32,10 +31,10 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("places", nargs="*", metavar="PLACE", help="folder, /dev/DEVICE, or drive of config/drives.tsv")
     parser.add_argument("--time", default="5min", metavar="TIME", help="time for each place, about (default: 5min)")
     parser.add_argument("--size", metavar="SIZE", help="size of the file or range (default: as before, or up to 8GiB)")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.flag("--json", "print everything as JSON")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="page to write (default: in results/quick)")
-    parser.add_argument("--history", action="store_true", help="show how these places, or all, changed over time")
-    parser.add_argument("--yes", action="store_true", help="allow writes to a real drive of the sheet")
+    parser.flag("--history", "show how these places, or all, changed over time")
+    parser.flag("--yes", "allow writes to a real drive of the sheet")
     parser.set_defaults(handler=_quick)
 
 
@@ -50,9 +49,7 @@ def _quick(options: argparse.Namespace) -> int:
     from drivelab.core.units import format_size, parse_duration, parse_size
     from drivelab.host.temporary import recover_all
     from drivelab.plan.drive_sheet import load_sheet
-    from drivelab.quick.page import write
-    from drivelab.quick.result import as_mapping
-    from drivelab.quick.session import agree, announcement, plan_looks, show, take
+    from drivelab.quick.session import agree, all_warnings, announcement, as_mapping, plan_looks, show, take
     from drivelab.quick.subjects import LEAST_BYTES, subject_of
 
     if options.history:
@@ -85,27 +82,30 @@ def _quick(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("drivelab: interrupted; this look ends here, and the next one starts from the beginning", file=sys.stderr)
         return 130
-    output = output or (planned.page if here == project else project / planned.page)
-    write(places, planned.warnings, output)
+    from drivelab.quick.page import write  # imports matplotlib, which is slow
+
+    page = output or (planned.page if here == project else project / planned.page)
+    found = all_warnings(planned, places)
+    write(places, planned.campaign, found, page)
     if options.json:
-        json.dump(as_mapping(places, planned.warnings, str(output)), sys.stdout, indent=1, ensure_ascii=False)
-        print()
+        print_json(as_mapping(places, found, str(page)))
     else:
-        show(places, str(output))
+        show(places, found, str(page))
     return 0
 
 
 def _history(options: argparse.Namespace) -> int:
-    from drivelab.quick.history import as_mapping, histories, show
+    from drivelab.quick.history import histories, show
     from drivelab.quick.study import RESULTS
 
     wanted = [str(Path(text).resolve()) if Path(text).exists() else text for text in options.places]
     os.chdir(project_or_home())
     found = histories(RESULTS, wanted)
     if options.json:
-        json.dump([as_mapping(history) for history in found], sys.stdout, indent=1, ensure_ascii=False)
-        print()
-    else:
-        for history in found:
-            show(history)
+        print_json([
+            {"name": looks[-1].name, "place": looks[-1].place, "looks": [look.to_mapping() for look in looks]}
+            for looks in found
+        ])  # fmt: skip
+    for looks in found if not options.json else ():
+        show(looks)
     return 0
