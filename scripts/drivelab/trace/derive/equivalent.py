@@ -9,7 +9,6 @@ from pathlib import Path
 from drivelab.core.errors import UserError
 from drivelab.trace.parquet_schema import OPERATIONS
 from drivelab.trace.statistics.count import tables
-from drivelab.trace.statistics.depth import Depth
 from drivelab.trace.statistics.overview import KNOWN_SHARE
 from drivelab.trace.statistics.requests import Requests, opened
 
@@ -153,8 +152,12 @@ class _Busy:
     """Time with some of a trace's requests in flight; `chosen` names a view and a condition."""
 
     def __init__(self, requests: Requests, chosen: str) -> None:
-        spans = f"SELECT queue_ns AS begin_ns, complete_ns AS end_ns FROM {chosen} AND complete_ns IS NOT NULL"
-        depth = Depth(requests, spans)
-        self.busy_ns = requests.times.duration_ns - depth.idle_ns if depth.known else 0
-        self.depth = depth.total_ns / self.busy_ns if self.busy_ns else None
+        before = "ORDER BY queue_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+        times = requests.row(f"""
+            SELECT coalesce(sum(greatest(complete_ns - greatest(queue_ns, reach_ns), 0)), 0) AS busy_ns,
+                   sum(complete_ns - queue_ns) AS total_ns
+            FROM (SELECT *, coalesce(max(complete_ns) OVER ({before}), queue_ns) AS reach_ns
+                  FROM {chosen} AND complete_ns IS NOT NULL)""")
+        self.busy_ns = int(times["busy_ns"])
+        self.depth = int(times["total_ns"]) / self.busy_ns if self.busy_ns else None
         """Time-weighted mean depth while any request was in flight, or None."""

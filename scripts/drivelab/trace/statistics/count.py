@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from drivelab.trace.parquet_schema import OPERATIONS
 from drivelab.trace.statistics import overview
 from drivelab.trace.statistics.bins import histogram_sql
-from drivelab.trace.statistics.depth import QUEUED, Depth, dispatched
+from drivelab.trace.statistics.depth import Depth, depths
 from drivelab.trace.statistics.overview import PHASES
 from drivelab.trace.statistics.requests import Requests, opened
 from drivelab.trace.statistics.streams import streams
@@ -59,7 +60,7 @@ def tables(requests: Requests, trace: str) -> dict[str, pd.DataFrame]:
     """Return the tables of an open trace; each has the trace's name as last column."""
     kinds, step_bytes = requests.kinds
     latency, arrivals = _latency(requests), _arrivals(requests)
-    in_flight, (at_drive, merged) = Depth(requests, QUEUED), dispatched(requests)
+    in_flight, at_drive, merged = depths(requests)
     all_streams = streams(kinds, step_bytes)
     sizes = kinds.groupby(["operation", "length_bytes"], as_index=False)["requests"].sum()
     bins = ["low", "high", "requests"]
@@ -135,7 +136,6 @@ def _over_time(requests: Requests, in_flight: Depth, at_drive: Depth) -> pd.Data
     counts = by_operation["requests"]
     in_all = counts.sum(axis=1).to_numpy()
     timed = intervals.span_ns >= _LEAST_SPAN_NS
-    nothing = np.full(intervals.count, np.nan)
     return pd.DataFrame(
         {
             "begin_s": edges_s[:-1],
@@ -147,12 +147,16 @@ def _over_time(requests: Requests, in_flight: Depth, at_drive: Depth) -> pd.Data
             "footprint_bytes": blocks["new"].cumsum() * block_bytes,
             "working_set_bytes": blocks["working"] * block_bytes,
             "block_bytes": block_bytes,
-            "queue_depth_mean": in_flight.means() if requests.has_queue_times else nothing,
-            "queue_depth_max": in_flight.largest() if requests.has_queue_times else nothing,
-            "dispatch_depth_mean": at_drive.means(),
-            "dispatch_depth_max": at_drive.largest(),
+            **_depths("queue_depth", in_flight, known=requests.has_queue_times),
+            **_depths("dispatch_depth", at_drive),
         }
     )
+
+
+def _depths(name: str, depth: Depth, *, known: bool = True) -> dict[str, npt.NDArray[np.float64]]:
+    mean, largest = depth.in_intervals()
+    unknown = 0.0 if known else np.nan
+    return {f"{name}_mean": mean + unknown, f"{name}_max": largest + unknown}
 
 
 BANDS = 128

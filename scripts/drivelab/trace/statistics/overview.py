@@ -168,7 +168,7 @@ def _idle(requests: Requests, in_flight: Depth) -> dict[str, Any]:
         SELECT coalesce(sum(gap_ns) FILTER (gap_ns > {gap_ns}), 0) AS idle_ns
         FROM (SELECT queue_ns - lag(queue_ns) OVER () AS gap_ns FROM trace)""")
     by_gaps = _share(gaps["idle_ns"], times.duration_ns)
-    known = times.completed >= KNOWN_SHARE * times.requests
+    known = in_flight.known and times.completed >= KNOWN_SHARE * times.requests
     return {
         "idle_share_pct": _share(in_flight.idle_ns, times.duration_ns) if known else by_gaps,
         "idle_basis": "nothing in flight" if known else "long gaps between arrivals",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from drivelab.core.errors import UserError
 from drivelab.trace.parquet_schema import FLAGS, TraceFile, has_queue_times, open_trace
@@ -22,7 +24,7 @@ from drivelab.trace.statistics.streams import KINDS, MOVES, in_steps
 
 _CONFIG: dict[str, Any] = {
     "memory_limit": "1GB",  # what does not fit goes to a file
-    "threads": 1,  # a measurement may run beside; and sums of fractions keep their order
+    "threads": 2,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
@@ -45,6 +47,8 @@ _TRACE = """
                  coalesce(complete_ns < queue_ns, false) AS ends_early
           FROM read_parquet('{path}'))"""
 """The requests in `queue_ns` order. A time that contradicts an earlier one is null. `nth`: number of the interval."""
+_SPACE = None if "TMPDIR" in os.environ or not os.access("/var/tmp", os.W_OK) else "/var/tmp"
+"""Folder for temporary files: /tmp may be in memory (file-hierarchy(7))."""
 MOST = 200
 
 
@@ -104,14 +108,15 @@ class Requests:
         names = [column[0] for column in result.description or ()]
         return pd.DataFrame(result.fetchall(), columns=names)
 
-    def execute(self, sql: str) -> duckdb.DuckDBPyConnection:
-        return self._database.execute(sql)
-
     def row(self, sql: str) -> dict[str, Any]:
         """Return the only row of a query's result."""
         result = self._database.execute(sql)
         names = [column[0] for column in result.description or ()]
         return dict(zip(names, result.fetchone() or (), strict=True))
+
+    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
+        """Yield batches of requests, for what SQL does worse."""
+        return self._file.batches(columns)
 
     @cached_property
     def kinds(self) -> tuple[pd.DataFrame, int]:
@@ -123,7 +128,7 @@ class Requests:
     def footprint(self) -> tuple[pd.DataFrame, int]:
         """Blocks touched in each interval, in columns of `footprint.touched_blocks`, and the size of a block."""
         words, shift = footprint.touched_words(self._database)
-        batches, intervals = self._file.batches(footprint.COLUMNS), self.intervals
+        batches, intervals = self.batches(footprint.COLUMNS), self.intervals
         return footprint.touched_blocks(batches, words, shift, intervals.number, intervals.count), 1 << shift
 
 
@@ -133,7 +138,7 @@ def opened(path: Path) -> Iterator[Requests]:
 
     Raises UserError when the file is not a trace, is damaged, or has no or impossible requests.
     """
-    with open_trace(path) as file, tempfile.TemporaryDirectory(prefix="drivelab-trace-") as folder:
+    with open_trace(path) as file, tempfile.TemporaryDirectory(prefix="drivelab-trace-", dir=_SPACE) as folder:
         if not file.rows:
             raise UserError(f"{path}: the trace has no request to characterise; capture for longer")
         link = Path(folder) / "trace.parquet"  # DuckDB would read a pattern in the name
@@ -147,6 +152,6 @@ def opened(path: Path) -> Iterator[Requests]:
         except duckdb.Error as error:
             reason = str(error).splitlines()[0]
             raise UserError(
-                f"{path}: cannot be counted ({reason}); free space in {tempfile.gettempdir()}, or name another folder "
+                f"{path}: cannot be counted ({reason}); free space in {Path(folder).parent}, or name another folder "
                 "in TMPDIR"
             ) from None

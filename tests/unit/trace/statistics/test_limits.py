@@ -11,7 +11,7 @@ import pytest
 
 from drivelab.core.errors import UserError
 from drivelab.trace import parquet_schema
-from drivelab.trace.statistics import footprint, streams
+from drivelab.trace.statistics import depth, footprint, streams
 from drivelab.trace.statistics.count import count
 
 Rows = list[dict[str, Any]]
@@ -57,6 +57,15 @@ def test_too_many_lengths_are_rounded_up(model: ModuleType, monkeypatch: pytest.
             expected[rounded] = expected.get(rounded, 0) + 1
         assert counts == expected
         assert tables["trace_streams"]["length_step_bytes"].eq(16).all()
+
+
+def test_beyond_the_limit_the_depth_is_unknown(model: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(depth, "MOST_PENDING", 20)
+    tables = model.counted([model.row(number, complete_ns=10_000 - number) for number in range(100)], 10)
+    overview = tables["trace_overview"].iloc[0]
+    assert overview[["queue_depth_mean", "queue_depth_p99", "queue_depth_max"]].isna().all()
+    assert overview["idle_basis"] == "long gaps between arrivals"
+    assert tables["trace_over_time"][["queue_depth_mean", "queue_depth_max"]].isna().all(axis=None)
 
 
 def test_one_request_over_the_whole_device(model: ModuleType) -> None:
