@@ -16,7 +16,7 @@ from waits import wait_until
 
 from drivelab.core.errors import UserError
 from drivelab.core.private import run_directory
-from drivelab.trace.capturing import applications, capture, ftrace, mounts
+from drivelab.trace.capturing import capture, ftrace, mounts
 from drivelab.trace.decode import decode
 from drivelab.trace.parquet_schema import read_trace
 
@@ -274,6 +274,6 @@ def test_the_next_capture_restores_after_kill_9_of_the_guardian(
     assert (TRACING / "current_tracer").read_text() == "blk\n"
     assert f"{device} " in Path("/proc/mounts").read_text()
     capture.recover()
-    applications.recover_mounts()
+    mounts.recover_mounts()
     assert (TRACING / "current_tracer").read_text() == "nop\n"
     assert f"{device} " not in Path("/proc/mounts").read_text()

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 from drivelab.collect.replays import replay_tables
 from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay.evaluation.replay_report import report
-from drivelab.replay.outcome import KEY, OUTCOME
+from drivelab.replay.outcome import OUTCOME
+from drivelab.replay.planner import ABOUT_KEY
 
 NO_TELEMETRY: dict[str, Any] = {
     **dict.fromkeys(
@@ -110,7 +111,7 @@ def cell(
     results = {"state": state, **{f"wakeup_{name}_ns": 1000 * us for name, us in WAKEUPS.items()}}
     prepared = {"choice": choice.to_mapping(), "mapping": MAPPING, "trace_duration_s": span_s, "issue_span_s": span_s,
                 "lost": lost}  # fmt: skip
-    schema = OUTCOME.with_metadata({KEY: json.dumps({"prepared": prepared, "results": results}).encode()})
+    schema = OUTCOME.with_metadata({ABOUT_KEY: json.dumps({"prepared": prepared, "results": results}).encode()})
     pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), directory / "outcome.parquet",
                    write_page_checksum=True)  # fmt: skip
     body = report(directory / "outcome.parquet", prepared, "native")

@@ -22,6 +22,7 @@ from drivelab.replay.engine_records import (
     WAITED_FOR,
     make_results,
 )
+from drivelab.replay.evaluation.requests import Requests
 from drivelab.replay.planner import PLANNED
 from drivelab.trace.parquet_schema import OPERATIONS
 
@@ -69,6 +70,10 @@ def requests_frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     frame["waited"] = pd.Categorical(frame["waited"], categories=WAITED_FOR)
     frame["process"] = frame["process"].astype("category")
     return frame.astype({"error": np.int32, "length_bytes": np.int64, "offset_bytes": np.int64, "preflush": bool})
+
+
+def replayed(rows: Sequence[dict[str, Any]]) -> Requests:
+    return Requests(requests_frame(rows))
 
 
 def write_planned(

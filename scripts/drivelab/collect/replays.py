@@ -18,6 +18,7 @@ from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay.evaluation.fidelity import issue_error_bins, latency_bins
 from drivelab.replay.evaluation.over_time import over_time
 from drivelab.replay.evaluation.passes import passes
+from drivelab.replay.evaluation.requests import Requests
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, read_outcome
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 
@@ -130,7 +131,7 @@ def _report(path: Path) -> dict[str, Any]:
 
 def _counted(outcome: Path, report: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     """Return the tables with many rows per replay: streams and operations as reported, others from requests."""
-    requests = read_outcome(outcome, _REQUESTS)
+    requests = Requests(read_outcome(outcome, _REQUESTS))
     streams = [
         {"stream_kind": kind, **stream}
         for name, kind in (("streams", "stream"), ("processes", "process"))

@@ -11,12 +11,14 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount, format_size
 from drivelab.plan.replay_choice import MappingChoice
 from drivelab.replay.engine_records import LONGEST_TRANSFER_BYTES
-from drivelab.replay.survey import DISCARD, FLUSH, ZEROES, Survey, blocks
+from drivelab.replay.survey import DISCARD, FLUSH, ZEROES, Shaping, Survey, blocks
+from drivelab.trace.parquet_schema import REQUESTS
 from drivelab.trace.statistics.batch import UNKNOWN, WRITE, Batch, Flags, Ints
 
 Method = Callable[[Ints, Ints, Flags], tuple[Ints, Ints]]
@@ -150,9 +152,7 @@ class Mapper:
     def _scale(self, first: Ints, end: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
         # Blocks times blocks overflow 64 bits; the fraction of a long double alone has 64.
         product = first.astype(np.longdouble) * np.longdouble(self.range_blocks)
-        # One volume of several may have neither reads nor writes.
-        span_blocks = max(self._survey.span_blocks or self._survey.reach_blocks, 1)
-        scaled = np.floor(product / np.longdouble(span_blocks))
+        scaled = np.floor(product / np.longdouble(self._survey.span_blocks))
         start = np.minimum(scaled, np.longdouble(self.range_blocks)).astype(np.int64)
         return self._moved_back(start, end - first, cuttable)
 
@@ -170,8 +170,6 @@ class Mapper:
 
     def _rank(self, block: Ints) -> Ints:
         """Return the number of kept blocks below each block."""
-        if not self._begin.size:  # one volume of several, with neither reads nor writes
-            return np.zeros_like(block)
         # Sorted blocks are found several times faster, as the CPU's cache holds what the next search reads.
         order = np.argsort(block)
         at = np.empty(block.size, np.int64)
@@ -199,6 +197,64 @@ class Mapper:
         sizes = [count * self.block_bytes for count in counts]
         texts = [format_amount(size) for size in sizes]
         return texts if len(set(texts)) == len(set(sizes)) else [format_size(size) for size in sizes]
+
+
+class Placement:
+    """The requests so far on their target, and how they were changed."""
+
+    def __init__(self, mapper: Mapper, surveyed: Survey) -> None:
+        self._mapper, self._before = mapper, surveyed.shape
+        known_bytes = self._before.footprint_bytes if mapper.keeps_footprint else None
+        self._after = Shaping(known_bytes) if mapper.alters else None
+        self._requests = 0
+        self.split = 0
+        """Requests that became several."""
+
+    def place(self, requests: pa.RecordBatch) -> tuple[pa.RecordBatch, Batch]:
+        """Return the requests that are left, on the target."""
+        batch = Batch(requests)
+        placed = self._mapper.place(batch)
+        self._requests += batch.rows
+        if placed.altered:
+            requests = _moved(requests, placed)
+            batch = Batch(requests)
+        if self._after is not None:
+            self._after.add(batch)
+        return requests, batch
+
+    def report(self, requests_in_trace: int) -> MappingReport:
+        """Return how the requests so far were mapped."""
+        mapper, before = self._mapper, self._before
+        after = before if self._after is None else self._after.shape()
+        return MappingReport(
+            method=mapper.method,
+            reason=mapper.reason,
+            capacity_bytes=mapper.capacity_bytes,
+            logical_block_bytes=mapper.block_bytes,
+            range_start_bytes=mapper.low_block * mapper.block_bytes,
+            range_bytes=mapper.range_blocks * mapper.block_bytes,
+            requests_in_trace=requests_in_trace,
+            requests_merged=requests_in_trace - self._requests,
+            requests_moved=mapper.moved,
+            requests_resized=mapper.resized,
+            requests_split=self.split,
+            requests_clipped=mapper.clipped,
+            requests_dropped=mapper.dropped,
+            footprint_before_bytes=before.footprint_bytes,
+            footprint_after_bytes=after.footprint_bytes,
+            sequential_before_pct=before.sequential_pct,
+            sequential_after_pct=after.sequential_pct,
+            retouched_before_bytes=before.retouched_bytes,
+            retouched_after_bytes=after.retouched_bytes,
+        )
+
+
+def _moved(requests: pa.RecordBatch, placed: Placed) -> pa.RecordBatch:
+    """Return the requests that are left, at their places."""
+    for name, values in (("offset_bytes", placed.offset_bytes), ("length_bytes", placed.length_bytes)):
+        place = requests.schema.get_field_index(name)
+        requests = requests.set_column(place, REQUESTS.field(name), pa.array(values))
+    return requests.filter(pa.array(placed.kept))
 
 
 def active_range(choice: MappingChoice, capacity_bytes: int, block_bytes: int) -> tuple[int, int]:

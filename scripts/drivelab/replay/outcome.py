@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,13 +23,12 @@ from drivelab.replay.engine_records import (
     Records,
     open_results,
 )
-from drivelab.replay.planner import PLANNED
+from drivelab.replay.planner import ABOUT_KEY, PLANNED, RowsWriter
 from drivelab.trace.parquet_schema import BATCH_ROWS, OPERATIONS
 
 OUTCOME_FILE, REPORT_FILE = "outcome.parquet", "report.json"
 """Files in a replay's evidence folder: the outcome, and the report made from it
 (drivelab.replay.evaluation.replay_report)."""
-KEY = b"drivelab"
 _RESULTS = (
     pa.field("issue_ns", pa.int64()),
     pa.field("complete_ns", pa.int64()),
@@ -46,7 +43,6 @@ request included.
 
 A short read or write has the error EIO, like one that the drive failed.
 """
-_DELTA = tuple(column.name for column in OUTCOME if column.type == pa.int64())
 _FIXED = {"operation": OPERATIONS, "waited": WAITED_FOR}
 """Columns whose categories are the same in every file."""
 _TRANSFERS = ("read", "write")
@@ -64,47 +60,36 @@ def write_outcome(planned: Path, results: Path, output: Path, about: Mapping[str
     with _open(planned, PLANNED) as file:
         body = {
             **about,
-            "prepared": _json((file.metadata.metadata or {}).get(KEY)),
+            "prepared": _json((file.metadata.metadata or {}).get(ABOUT_KEY)),
             "results": {**mapped.header, "state": STATES[mapped.header["state"]]},
         }
-        part = output.with_name(f".{output.name}.{os.getpid()}.part")
         try:
-            with _writer(part, body) as writer:
+            with RowsWriter(output, OUTCOME) as writer:
                 row = 0
                 for batch in _batches(planned, file):
-                    records = mapped.records[row : row + batch.num_rows]
-                    writer.write_table(_joined(batch, records), row_group_size=BATCH_ROWS)
+                    writer.write(_joined(batch, mapped.records[row : row + batch.num_rows]))
                     row += batch.num_rows
-            part.replace(output)
+                writer.finish(body)
         except OSError as error:
             raise UserError(f"{output}: cannot be written ({error.strerror or error}); make room there") from None
-        finally:
-            part.unlink(missing_ok=True)
 
 
 def read_outcome(path: Path, columns: Sequence[str] | None = None) -> pd.DataFrame:
     """Read columns of OUTCOME (None: all), a row per request in schedule order.
 
     Nullable times are float64 with NaN; other columns keep their type; `operation`, `process` and `waited` are
-    categories. Needs no more memory than the frame. Raises UserError when the file cannot be read.
+    categories. Raises UserError when the file cannot be read.
     """
     with _open(path, OUTCOME) as file:
-        names = list(file.schema_arrow.names if columns is None else columns)
-        rows, filled = file.metadata.num_rows, 0
-        arrays: dict[str, npt.NDArray[Any]] = {name: np.empty(rows, _kind(name)) for name in names}
-        known: dict[str, dict[str, int]] = {
-            name: {value: code for code, value in enumerate(_FIXED.get(name, ()))} for name in names
-        }
-        for batch in _batches(path, file, names):
-            part = slice(filled, filled + batch.num_rows)
-            for name in names:
-                arrays[name][part] = _values(batch.column(name), known[name])
-            filled += batch.num_rows
-    frame = {
-        name: pd.Categorical.from_codes(array, list(known[name])) if _is_text(name) else array
-        for name, array in arrays.items()
-    }
-    return pd.DataFrame(frame, columns=names, copy=False)
+        names = list(OUTCOME.names if columns is None else columns)
+        batches = pa.Table.from_batches(_batches(path, file, names), pa.schema([OUTCOME.field(name) for name in names]))
+    frame = batches.unify_dictionaries().to_pandas(split_blocks=True, self_destruct=True)
+    for name in names:
+        if name in _FIXED:
+            frame[name] = frame[name].cat.set_categories(list(_FIXED[name]))
+        elif OUTCOME.field(name).nullable:
+            frame[name] = frame[name].astype(np.float64)
+    return frame
 
 
 def outcome_about(path: Path) -> dict[str, Any]:
@@ -114,7 +99,7 @@ def outcome_about(path: Path) -> dict[str, Any]:
     `write_outcome`. Raises UserError when the file cannot be read.
     """
     with _open(path, OUTCOME) as file:
-        return _json((file.metadata.metadata or {}).get(KEY))
+        return _json((file.metadata.metadata or {}).get(ABOUT_KEY))
 
 
 def _open(path: Path, schema: pa.Schema) -> pq.ParquetFile:
@@ -141,20 +126,6 @@ def _json(text: bytes | None) -> dict[str, Any]:
     return dict(json.loads(text)) if text else {}
 
 
-def _writer(path: Path, body: Mapping[str, Any]) -> pq.ParquetWriter:
-    dictionaries = ("operation", "process", "waited", "pid", "cpu", "error", "in_flight")
-    return pq.ParquetWriter(
-        path,
-        OUTCOME.with_metadata({KEY: json.dumps(body, sort_keys=True).encode()}),
-        compression="zstd",
-        compression_level=1,
-        use_dictionary=list(dictionaries),
-        column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
-        write_statistics=False,
-        write_page_checksum=True,
-    )
-
-
 def _joined(planned: pa.RecordBatch, records: Records) -> pa.Table:
     rows = planned.num_rows
     whole = np.zeros(rows, RESULT_RECORD)
@@ -174,22 +145,3 @@ def _joined(planned: pa.RecordBatch, records: Records) -> pa.Table:
     }
     arrays = [*planned.columns, *(columns[field.name] for field in _RESULTS)]
     return pa.Table.from_arrays(arrays, OUTCOME.names).cast(OUTCOME)
-
-
-def _is_text(name: str) -> bool:
-    return bool(pa.types.is_dictionary(OUTCOME.field(name).type))
-
-
-def _kind(name: str) -> type[np.generic]:
-    field = OUTCOME.field(name)
-    if _is_text(name):
-        return np.int8 if name in _FIXED else np.int32
-    return np.float64 if field.nullable else field.type.to_pandas_dtype()
-
-
-def _values(column: pa.Array, known: dict[str, int]) -> npt.NDArray[Any]:
-    """Return a column's values; for text the codes, adding new ones to `known`."""
-    if pa.types.is_dictionary(column.type):
-        codes = np.array([known.setdefault(value, len(known)) for value in column.dictionary.to_pylist()], np.int32)
-        return np.asarray(codes[column.indices.to_numpy(zero_copy_only=False)])
-    return np.asarray(column.to_numpy(zero_copy_only=False))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -15,17 +15,18 @@ import pyarrow.parquet as pq
 
 from drivelab.core.behind import Behind
 from drivelab.core.errors import UserError
-from drivelab.replay.conflicts import Overlaps, accesses_of
+from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay.dependencies import Dependencies
 from drivelab.replay.engine_records import FUA, SCHEDULE_RECORD, Records
-from drivelab.replay.mapping import Columns, Parts
-from drivelab.replay.placement import Placement
+from drivelab.replay.mapping import Columns, Mapper, Parts, Placement
+from drivelab.replay.overlaps import Overlaps
+from drivelab.replay.survey import Survey
 from drivelab.replay.timing import Clock, Depths
 from drivelab.trace.parquet_schema import BATCH_ROWS, FLAGS, OPERATIONS
 from drivelab.trace.statistics.batch import UNKNOWN, WRITE, Batch
 
 ABOUT_KEY = b"drivelab"
-"""Key of the file's metadata: JSON of drivelab.replay.prepare.Prepared.to_mapping."""
+"""Key of a file's metadata, as JSON; for PLANNED that of drivelab.replay.prepare.Prepared.to_mapping."""
 PLANNED = pa.schema(
     [
         pa.field("deadline_ns", pa.int64()),
@@ -51,27 +52,26 @@ the completion in the trace; null if unknown, on the flush of a preflush (its wr
 last part of a split request.
 """
 
-_DELTA = ("deadline_ns", "offset_bytes", "after", "trace_queue_ns", "trace_latency_ns")
-_DICTIONARY = ("operation", "length_bytes", "process", "pid", "cpu")
 
-
-class PlannedWriter:
+class RowsWriter:
     """Write rows batch by batch, in a thread; the file appears only when `finish` completes it."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._rows = PLANNED.empty_table()
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._path, self._rows = path, schema.empty_table()
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
 
     def __enter__(self) -> Self:
+        schema = self._rows.schema
+        delta = [field.name for field in schema if field.type == pa.int64() and field.name != "length_bytes"]
         self._writer = pq.ParquetWriter(
             self._part,
-            PLANNED,
+            schema,
             compression="zstd",
             compression_level=1,
-            use_dictionary=list(_DICTIONARY),
-            column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
+            use_dictionary=[field.name for field in schema if field.name not in delta and field.type != pa.bool_()],
+            column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"),
             write_statistics=False,
+            write_page_checksum=True,
         )
         self._behind = Behind()
         return self
@@ -111,42 +111,44 @@ MOST_RECORDS = 2**32 - 2
 """A record stores the index of its dependency in 32 bits."""
 
 
-class Part(NamedTuple):
-    """Records of a schedule, and the same number of PLANNED rows."""
-
-    records: Records
-    rows: pa.Table
-
-
 class Planner:
     """Turn requests into records and rows, batch by batch, and count them.
 
-    Raises UserError for requests larger than any device accepts, and for more than a schedule holds.
+    Raises UserError for settings that fit neither the trace nor the drive, for requests larger than any device accepts,
+    and for more than a schedule holds.
     """
 
-    def __init__(
-        self, placement: Placement, clock: Clock, depths: Depths, dependencies: Dependencies,
-        overlaps: Overlaps | None, *, has_deadlines: bool,
-    ) -> None:  # fmt: skip
-        self._placement, self._clock, self._depths, self._dependencies = placement, clock, depths, dependencies
-        self._overlaps = overlaps
-        self.overlapping = None if overlaps is None else 0
-        """Requests so far that overlap another in flight in the trace; None if that is not known."""
-        self._has_deadlines = has_deadlines
+    def __init__(self, choice: ReplayChoice, times: Survey, capacity_bytes: int, block_bytes: int) -> None:
+        self._clock, self.dependencies = Clock(choice.timing, times), Dependencies(choice.dependencies, times)
+        self.placement = Placement(Mapper(choice.mapping, times, capacity_bytes, block_bytes), times)
+        self._depths = Depths(choice, times)
+        self._overlaps = Overlaps() if times.completed else None
+        self._has_deadlines = choice.timing.has_deadlines
         self._records = 0
-        self._first_ns: int | None = None
-        self._last_ns = 0
+        self._deadlines_ns = (0, 0)
+        """First and last."""
+        self._arrivals_ns = times.last_queue_ns - times.first_ns
         self._requests = np.zeros(len(OPERATIONS), np.int64)
         self._bytes = np.zeros(len(OPERATIONS), np.int64)
 
     @property
     def span_ns(self) -> int:
-        """Time from the first deadline to the last."""
-        return self._last_ns - (self._first_ns or 0)
+        """Time from the first deadline to the last; without deadlines, from first to last arrival in the trace."""
+        return self._deadlines_ns[1] - self._deadlines_ns[0] if self._has_deadlines else self._arrivals_ns
 
-    def plan(self, requests: pa.RecordBatch) -> Iterator[Part]:
-        """Yield the records of the next requests (with COLUMNS), if any are left."""
-        requests, batch = self._placement.place(requests)
+    @property
+    def idle_removed_ns(self) -> int:
+        """Total time cut from gaps above the idle cap."""
+        return self._clock.idle_removed_ns
+
+    @property
+    def overlapping(self) -> int | None:
+        """Requests so far that overlap another in flight in the trace; None if the trace has no completions."""
+        return None if self._overlaps is None else self._overlaps.count
+
+    def plan(self, requests: pa.RecordBatch) -> Iterator[tuple[Records, pa.Table]]:
+        """Yield the records of the next requests (with COLUMNS), if any are left, and as many PLANNED rows."""
+        requests, batch = self.placement.place(requests)
         if batch.rows:
             yield self._part(requests, batch)
 
@@ -157,16 +159,16 @@ class Planner:
             for code, name in enumerate(OPERATIONS)
         }
 
-    def _part(self, requests: pa.RecordBatch, batch: Batch) -> Part:
+    def _part(self, requests: pa.RecordBatch, batch: Batch) -> tuple[Records, pa.Table]:
         parts = Parts(batch, self._records)
+        first = not self._records
         self._records += parts.records
-        self._placement.split += int(parts.split.sum())
+        self.placement.split += int(parts.split.sum())
         if self._records > MOST_RECORDS:
             raise UserError(f"the trace has more than {MOST_RECORDS} requests, too many for one replay; cut it")
         deadline_ns = self._clock.deadlines_ns(batch.queue_ns)
-        self._first_ns = int(deadline_ns[0]) if self._first_ns is None else self._first_ns
-        self._last_ns = int(deadline_ns[-1])
-        after, think_ns = self._dependencies.of(requests, batch, parts.last)
+        self._deadlines_ns = (int(deadline_ns[0]) if first else self._deadlines_ns[0], int(deadline_ns[-1]))
+        after, think_ns = self.dependencies.of(requests, batch, parts.last)
         known = batch.complete_ns != UNKNOWN
         columns = parts.expand(
             Columns(
@@ -183,15 +185,14 @@ class Planner:
             )
         )
         records, row_of = _records(columns), parts.row_of
-        if self._overlaps is not None and self.overlapping is not None:
-            accesses = accesses_of(columns.operation, columns.offset_bytes, columns.length_bytes)
-            found = self._overlaps.of(accesses, batch.queue_ns[row_of], batch.complete_ns[row_of])
-            self.overlapping += int(found.sum())
+        if self._overlaps is not None:
+            times = (batch.queue_ns[row_of], batch.complete_ns[row_of])
+            self._overlaps.add(columns.operation, columns.offset_bytes, columns.length_bytes, *times)
         if not parts.single:
             requests = requests.take(pa.array(row_of))
         self._requests += np.bincount(columns.operation, minlength=len(OPERATIONS))
         self._bytes += [int(columns.length_bytes[columns.operation == code].sum()) for code in range(len(OPERATIONS))]
-        return Part(records, self._rows(requests, columns))
+        return records, self._rows(requests, columns)
 
     def _rows(self, requests: pa.RecordBatch, columns: Columns) -> pa.Table:
         count = requests.num_rows

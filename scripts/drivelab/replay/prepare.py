@@ -16,13 +16,9 @@ import pyarrow as pa
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay import compiled, survey
-from drivelab.replay.conflicts import Overlaps
-from drivelab.replay.dependencies import Dependencies
 from drivelab.replay.engine_records import ScheduleWriter
-from drivelab.replay.mapping import Mapper, MappingReport
-from drivelab.replay.placement import Placement
-from drivelab.replay.planner import COLUMNS, PlannedWriter, Planner
-from drivelab.replay.timing import Clock, Depths
+from drivelab.replay.mapping import MappingReport
+from drivelab.replay.planner import COLUMNS, PLANNED, Planner, RowsWriter
 from drivelab.trace.parquet_schema import REQUESTS, TraceFile, open_trace
 from drivelab.trace.records import refuse_source, writable
 from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints, Words, ints
@@ -157,12 +153,9 @@ class Prepared:
     provenance: Mapping[str, Any]
     """Provenance of the trace."""
     counts: Mapping[str, Mapping[str, int]]
+    """Records and bytes of every operation of OPERATIONS."""
     overlapping: int | None
     """Requests that overlap another in flight in the trace; None if the trace has no completions."""
-
-    def planned_counts(self) -> dict[str, dict[str, int]]:
-        """Return records and bytes of every operation of OPERATIONS."""
-        return {operation: dict(count) for operation, count in self.counts.items()}
 
     def to_mapping(self) -> dict[str, Any]:
         """Return all but the paths, JSON-able."""
@@ -177,7 +170,7 @@ class Prepared:
             "idle_removed_s": self.idle_removed_s,
             "lost": self.lost,
             "provenance": dict(self.provenance),
-            "planned": self.planned_counts(),
+            "planned": dict(self.counts),
             "overlapping": self.overlapping,
         }
 
@@ -216,33 +209,23 @@ def _prepare(
     times = survey.survey(requests.batches(survey.COLUMNS), block_bytes, gap_bytes)
     if not times.transfers:
         raise UserError("the trace holds neither reads nor writes, so there is nothing to replay")
-    clock, dependencies = Clock(choice.timing, times), Dependencies(choice.dependencies, times)
-    placement = Placement(Mapper(choice.mapping, times, capacity_bytes, block_bytes), times)
-    planner = Planner(
-        placement,
-        clock,
-        Depths(choice, times),
-        dependencies,
-        Overlaps() if times.completed else None,
-        has_deadlines=choice.timing.has_deadlines,
-    )
-    with PlannedWriter(planned) as rows:
+    planner = Planner(choice, times, capacity_bytes, block_bytes)
+    with RowsWriter(planned, PLANNED) as rows:
         with ScheduleWriter(schedule, capacity_bytes, block_bytes) as records:
             for batch in requests.batches(COLUMNS):
-                for part in planner.plan(batch):
-                    records.write(part.records)
-                    rows.write(part.rows)
-            dependencies.finish()
-        span_ns = planner.span_ns if choice.timing.has_deadlines else times.last_queue_ns - times.first_ns
+                for planned_records, planned_rows in planner.plan(batch):
+                    records.write(planned_records)
+                    rows.write(planned_rows)
+            planner.dependencies.finish()
         prepared = Prepared(
             schedule=schedule,
             planned=planned,
             requests=records.count,
             choice=choice,
-            mapping=placement.report(file.rows),
+            mapping=planner.placement.report(file.rows),
             trace_duration_s=times.duration_ns / 1e9,
-            issue_span_s=span_ns / 1e9,
-            idle_removed_s=clock.idle_removed_ns / 1e9,
+            issue_span_s=planner.span_ns / 1e9,
+            idle_removed_s=planner.idle_removed_ns / 1e9,
             lost=sum(dict(file.provenance.get("lost", {})).values()),
             provenance=file.provenance,
             counts=planner.counts(),

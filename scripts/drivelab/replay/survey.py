@@ -13,8 +13,8 @@ import pyarrow as pa
 from drivelab.core.errors import UserError
 from drivelab.replay.engine_records import OPERATION_CODES, open_schedule
 from drivelab.trace.parquet_schema import OPERATIONS
-from drivelab.trace.statistics.batch import Batch, Flags, Ints, Times
-from drivelab.trace.statistics.streams import Sequence
+from drivelab.trace.statistics.batch import READ, WRITE, Batch, Flags, Ints, Times
+from drivelab.trace.statistics.streams import STREAMS, follows
 
 _CHUNK = 1 << 20
 """Records or extents processed at a time."""
@@ -41,24 +41,11 @@ def _union_of_own(begin: Ints, end: Ints, gap: int = 0) -> tuple[Ints, Ints]:
     return begin[first], end[last]
 
 
-def _joined(pieces: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
-    """Concatenate begins and ends, and drop the pieces: long traces have much of both."""
-    ends = [end for _, end in pieces]
-    begins = [begin for begin, _ in pieces]
-    pieces.clear()
-    begin = np.concatenate(begins)
-    begins.clear()
-    return begin, np.concatenate(ends)
-
-
-_NONE = (np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
 class Union:
     """The union of extents from batches; memory grows with the disjoint extents."""
 
     def __init__(self) -> None:
-        self._known = _NONE
+        self._known = (np.zeros(0, np.int64), np.zeros(0, np.int64))
         self._new: list[tuple[Ints, Ints]] = []
 
     def add(self, begin: Ints, end: Ints) -> None:
@@ -70,9 +57,9 @@ class Union:
     def extents(self) -> tuple[Ints, Ints]:
         """Return begins and ends, ascending and disjoint."""
         if self._new:
-            pieces = [self._known, *self._new]
-            self._known, self._new = _NONE, []
-            self._known = _union_of_own(*_joined(pieces))
+            begins, ends = zip(self._known, *self._new, strict=True)
+            self._new.clear()
+            self._known = _union_of_own(np.concatenate(begins), np.concatenate(ends))
         return self._known
 
     def size(self) -> int:
@@ -96,12 +83,18 @@ class Shaping:
     """Find the shape of requests, batch by batch; `footprint_bytes` only if it is not known."""
 
     def __init__(self, footprint_bytes: int | None = None) -> None:
-        self._sequence, self._union, self._footprint_bytes = Sequence(), Union(), footprint_bytes
+        self._union, self._footprint_bytes = Union(), footprint_bytes
+        self._ends = {direction: np.full(STREAMS, -1, np.int64) for direction in (READ, WRITE)}
+        """Ends of the last requests in each direction."""
         self._transfers = self._sequential = self._moved_bytes = 0
 
     def add(self, batch: Batch) -> None:
         transfers = batch.transfers
-        self._sequential += int(self._sequence.sequential(batch)[0].sum())
+        for direction, before in self._ends.items():
+            rows = np.flatnonzero(transfers & (batch.operation == direction))
+            ends = batch.end_bytes[rows]
+            self._sequential += int(follows(batch.offset_bytes[rows], ends, before).sum())
+            self._ends[direction] = np.concatenate([before, ends])[-STREAMS:]
         self._transfers += int(transfers.sum())
         self._moved_bytes += int(batch.length_bytes[transfers].sum())
         if self._footprint_bytes is None:

@@ -83,7 +83,7 @@ class ClockDevice(Device):
         self.issue(prepared.schedule, directory, options, on_tick)
         present = {
             "fua": (open_schedule(prepared.schedule).records["flags"] & FUA).any(),
-            "write-zeroes": prepared.planned_counts()["write-zeroes"]["requests"],
+            "write-zeroes": prepared.counts["write-zeroes"]["requests"],
         }
         remarks = [f"no {name}: on the virtual clock {remark}" for name, remark in AS_MODELLED.items() if present[name]]
         write_json(directory / FACTS, {"engine": self.engine, "remarks": remarks})

@@ -285,9 +285,9 @@ def _ready_to_mount(plan: Plan) -> None:
     Raises UserError if the plan's file system or application cannot run here.
     """
     from drivelab.run.file_system_device import refuse_unready
-    from drivelab.trace.capturing import applications
+    from drivelab.trace.capturing import applications, mounts
 
-    applications.recover_mounts()
+    mounts.recover_mounts()
     if plan.file_system is not None:
         refuse_unready(plan.file_system)
     if "application" in plan.subject:

@@ -122,12 +122,11 @@ def most_frequent(trace: Path, most: int, logical_block_bytes: int) -> list[dict
 
     Lengths are rounded up to the drive's logical block; streams that then are equal are merged.
     """
-    from drivelab.trace.parquet_schema import open_trace  # imports pyarrow, which is slow
-    from drivelab.trace.statistics import full_survey
+    from drivelab.trace.statistics.requests import opened  # imports duckdb and pyarrow, which are slow
     from drivelab.trace.statistics.streams import streams
 
-    with open_trace(trace) as file:
-        frame = streams(full_survey.survey(file.batches(full_survey.COLUMNS)).lengths)
+    with opened(trace) as requests:
+        frame = streams(*requests.kinds)
     if frame.empty:
         raise UserError(f"{trace}: no request reads or writes, so the trace has no streams; choose another trace")
     frame["length_bytes"] = -(-frame["length_bytes"] // logical_block_bytes) * logical_block_bytes

@@ -88,7 +88,7 @@ def keep_pages(folder: Path) -> None:
         @staticmethod
         def convert(source: Path, size: int, device: int, out: object) -> types.SimpleNamespace:
             shutil.copy(source, source.with_name(f"pages.{source.name.rpartition('.')[2]}"))
-            counted = ("events", "completions", "empty_completions", "empty_queued", "missed", "entries")
+            counted = ("missed", "entries")
             return types.SimpleNamespace(**dict.fromkeys(counted, 0))
 
     capturing.ring = Kept("ring")  # type: ignore[attr-defined]

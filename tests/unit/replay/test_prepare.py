@@ -53,7 +53,7 @@ def test_a_trace_that_fits_is_replayed_unchanged(tmp_path: Path) -> None:
     for flag, row in (("sync", 0), ("meta", 0), ("readahead", 1)):
         assert np.flatnonzero(frame[flag]).tolist() == [row]
     assert (prepared.trace_duration_s, prepared.issue_span_s, prepared.lost) == (4e-6, 3e-6, 3)
-    assert prepared.planned_counts() == {
+    assert prepared.counts == {
         "read": {"requests": 1, "bytes": 4096}, "write": {"requests": 1, "bytes": 4096},
         "flush": {"requests": 1, "bytes": 0}, "discard": {"requests": 1, "bytes": 1024},
         "write-zeroes": {"requests": 1, "bytes": 1024},
@@ -178,7 +178,7 @@ def test_batches_do_not_matter(
     assert whole.to_mapping() == parts.to_mapping()
     extent = records_of(whole)["offset_bytes"] + records_of(whole)["length_bytes"]
     assert int(extent.max()) <= 16 * 512
-    assert sum(count["requests"] for count in whole.planned_counts().values()) == whole.requests
+    assert sum(count["requests"] for count in whole.counts.values()) == whole.requests
 
 
 @pytest.mark.parametrize("name", sorted(trace_catalogue.load()))
@@ -192,7 +192,7 @@ def test_shipped_traces_fit_small_and_large_drives(tmp_path: Path, name: str) ->
         for method in ("auto", "compact", "scale"):
             choice = ReplayChoice(timing, MappingChoice(method), order)
             prepared = prepare(trace_catalogue.path_of(name), tmp_path / "made", choice, capacity, 4096)
-            counts, report = prepared.planned_counts(), prepared.mapping
+            counts, report = prepared.counts, prepared.mapping
             assert {name: counts[name]["bytes"] for name in ("read", "write")} == {
                 name: moved.get(name, 0) for name in ("read", "write")
             }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replay_outcomes import request, requests_frame
+from replay_outcomes import replayed, request
 
 from drivelab.replay.evaluation.metrics import busy_ns, compare_with_trace, response, score, service
 from drivelab.replay.evaluation.requests import PERCENTS, distribution, percentiles
@@ -48,7 +48,7 @@ def test_a_single_value_has_a_mean_and_a_max() -> None:
 
 def test_metrics_by_hand() -> None:
     result = service(
-        requests_frame([
+        replayed([
             request("read", 0, 100, length=65536),
             request("write", 50, 250, length=65536),  # overlaps: busy from 0 to 250
             request("flush", 250, 900),  # neither a read nor a write
@@ -73,7 +73,7 @@ def test_response_time_shows_a_stall_that_access_time_hides() -> None:
         issue = max(due, free_us)
         free_us = issue + (500_200.0 if number == 5000 else 200.0)
         rows.append(request("read", issue, free_us, due=due))
-    requests = requests_frame(rows)
+    requests = replayed(rows)
 
     answered = response(requests)
 
@@ -87,11 +87,11 @@ def test_response_time_is_of_reads_and_writes_that_were_due_and_completed() -> N
     rows = [request("read", 30, 100, due=10), request("flush", 0, 900), request("write", 0, None),
             request("read", 0, 70, due=None), request("read", 0, 80, error=5)]  # fmt: skip
 
-    answered = response(requests_frame(rows))
+    answered = response(replayed(rows))
 
     assert answered is not None
     assert (answered["mean"], answered["max"]) == (90.0, 90.0)
-    assert response(requests_frame(rows[1:])) is None
+    assert response(replayed(rows[1:])) is None
 
 
 def test_the_score_is_the_geometric_mean_of_bandwidth_and_access_rate() -> None:
@@ -102,7 +102,7 @@ def test_the_score_is_the_geometric_mean_of_bandwidth_and_access_rate() -> None:
 
 def test_failed_requests_kept_the_drive_busy_but_moved_nothing() -> None:
     rows = [request("read", 0, 100), request("read", 1000, 9000, error=5), request("read", 9000, None)]
-    result = service(requests_frame(rows))
+    result = service(replayed(rows))
     assert result["busy_s"] == pytest.approx(8100e-6)
     assert result["bandwidth_mib_s"] == pytest.approx(4096 / 2**20 / 8100e-6)
     assert result["access_time_us"] == 100.0
@@ -110,19 +110,19 @@ def test_failed_requests_kept_the_drive_busy_but_moved_nothing() -> None:
 
 @pytest.mark.parametrize("rows", [[], [request("flush")], [request("read", None, None)], [request("read", 0, None)]])
 def test_without_reads_and_writes_there_are_no_metrics(rows: list[dict[str, object]]) -> None:
-    result = service(requests_frame(rows))
+    result = service(replayed(rows))
     assert result["busy_s"] is result["bandwidth_mib_s"] is result["access_time_us"] is result["score"] is None
 
 
 def test_a_request_of_zero_duration_has_a_latency_and_no_bandwidth() -> None:
-    result = service(requests_frame([request("write", 5, 5)]))
+    result = service(replayed([request("write", 5, 5)]))
     assert (result["busy_s"], result["bandwidth_mib_s"], result["access_time_us"]) == (0.0, None, 0.0)
     assert result["score"] is None
 
 
 def test_the_same_requests_are_compared_with_the_trace() -> None:
     result = compare_with_trace(
-        requests_frame([
+        replayed([
             request("read", 0, 100, trace_us=400), request("read", 0, 300, trace_us=200),
             request("read", 0, 10_000), request("read", 0, 9000, trace_us=1, error=5),
             request("flush", 0, 5000, trace_us=1),
@@ -136,10 +136,10 @@ def test_the_same_requests_are_compared_with_the_trace() -> None:
 
 def test_a_write_with_a_preflush_is_compared_from_the_issue_of_its_flush() -> None:
     rows = [request("flush", 10, 60, preflush=True), request("write", 60, 100, trace_us=80, after=0)]
-    result = compare_with_trace(requests_frame(rows))
+    result = compare_with_trace(replayed(rows))
     assert (result["replay_latency_us"]["mean"], result["trace_latency_us"]["mean"]) == (90.0, 80.0)
 
 
 def test_a_trace_without_completions_is_not_compared() -> None:
-    result = compare_with_trace(requests_frame([request("read", 0, 100)]))
+    result = compare_with_trace(replayed([request("read", 0, 100)]))
     assert (result["requests"], result["access_time_ratio"], result["faster_pct"]) == (0, None, None)

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from replay_outcomes import request, requests_frame
+from replay_outcomes import replayed, request
 from rows import key, table
 
 from drivelab.replay.evaluation.fidelity import issue_error_bins, latency_bins
@@ -36,12 +36,12 @@ def own_columns(name: str) -> set[str]:
 )  # fmt: skip
 @pytest.mark.parametrize("rows", [[], [request()], [request(issue=None, complete=None)], [request("flush")]])
 def test_tables_have_the_columns_of_their_schemas(name: str, function: Any, rows: list[dict[str, Any]]) -> None:
-    assert set(function(requests_frame(rows)).columns) == own_columns(name)
+    assert set(function(replayed(rows)).columns) == own_columns(name)
 
 
 def test_operations_are_counted_by_stage() -> None:
     result = operations(
-        requests_frame([
+        replayed([
             request("write", 0, 100, trace_us=50), request("write", 0, 300), request("write", 0, 9, error=5),
             request("write", 0, None), request("write", None, None), request("flush", 0, 700),
         ])
@@ -62,7 +62,7 @@ def test_operations_are_counted_by_stage() -> None:
 def test_streams_have_snia_names_and_are_sequential_or_random() -> None:
     rows = [request("read", 0, 100 + n, offset=4096 * n, trace_us=10, process="db") for n in range(4)]
     rows += [request("write", 0, 1000, offset=1 << 30, length=65536, process="")]
-    result = streams(requests_frame(rows)).set_index(["stream_kind", "stream"])
+    result = streams(replayed(rows)).set_index(["stream_kind", "stream"])
     assert result.index.tolist() == [
         ("stream", "SEQ 4KiB R"), ("stream", "RND 4KiB R"), ("stream", "RND 64KiB W"),
         ("process", "db"), ("process", "unknown"),
@@ -76,7 +76,7 @@ def test_streams_have_snia_names_and_are_sequential_or_random() -> None:
 
 def test_rare_streams_share_one_row() -> None:
     rows = [request("read", 0, n, length=512 * n, offset=n << 30) for n in range(1, SHOWN + 4) for _ in range(99 - n)]
-    result = streams(requests_frame(rows))
+    result = streams(replayed(rows))
     result = result[result["stream_kind"] == "stream"]
     assert len(result) == SHOWN + 1
     assert result["stream"].iloc[-1] == OTHERS
@@ -87,19 +87,19 @@ def test_rare_streams_share_one_row() -> None:
 
 def test_latencies_of_replay_and_trace_are_in_fios_bins() -> None:
     rows = [request("read", 0, 0.1, trace_us=0.05), request("read", 0, 0.1), request("write", 0, 1000)]
-    result = latency_bins(requests_frame(rows))
+    result = latency_bins(replayed(rows))
     assert result[["operation", "source", "latency_ns", "count"]].to_numpy().tolist()[:2] == [
         ["read", "replay", 100, 2], ["read", "trace", 50, 1]
     ]  # fmt: skip
     assert result.iloc[2]["latency_ns"] == pytest.approx(1_000_000, rel=0.008)
-    errors = issue_error_bins(requests_frame([request(due=1, issue=1), request(due=1, issue=1.1), request(due=1)]))
+    errors = issue_error_bins(replayed([request(due=1, issue=1), request(due=1, issue=1.1), request(due=1)]))
     assert errors.to_numpy().tolist() == [[0, 2], [100, 1]]
 
 
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(1, 60)), min_size=1, max_size=20), st.integers(1, 7))
 def test_the_mean_depth_is_the_share_of_time_in_flight(pairs: list[tuple[int, int]], intervals: int) -> None:
     rows = [request(due=at, issue=at, complete=at + lasting, trace_us=lasting) for at, lasting in sorted(pairs)]
-    result = over_time(requests_frame(rows), intervals)
+    result = over_time(replayed(rows), intervals)
     edges = np.linspace(0, max(at + lasting for at, lasting in pairs), intervals + 1)
     for number, (begin, end) in enumerate(pairwise(edges)):
         area = sum(max(0.0, min(end, at + lasting) - max(begin, at)) for at, lasting in pairs)
@@ -110,7 +110,7 @@ def test_the_mean_depth_is_the_share_of_time_in_flight(pairs: list[tuple[int, in
 
 def test_the_course_counts_requests_when_due_and_when_issued() -> None:
     rows = [request("read", 600, 700, due=0, length=1 << 20), request("flush", 900, 1000, due=900)]
-    result = over_time(requests_frame(rows), 2)
+    result = over_time(replayed(rows), 2)
     assert result["begin_s"].tolist() == [0.0, 500e-6]
     assert result["planned_requests"].tolist() == [1, 1]
     assert result["issued_requests"].tolist() == [0, 2]
@@ -123,7 +123,7 @@ def test_the_course_counts_requests_when_due_and_when_issued() -> None:
 
 
 def test_without_deadlines_the_planned_course_is_unknown() -> None:
-    result = over_time(requests_frame([request(due=None, issue=1, complete=9)]), 3)
+    result = over_time(replayed([request(due=None, issue=1, complete=9)]), 3)
     assert result["planned_requests"].isna().all()
     assert result["planned_depth"].isna().all()
     assert result["issued_requests"].sum() == 1

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
 from trace_files import write_capture
 
 from drivelab.trace.decode import decode
-from drivelab.trace.statistics.count import count, footprint_bytes, row_of
+from drivelab.trace.statistics.count import count, row_of
 
 EVENTS = [
     (1_000_000_000, "Q", "R", 0, 4096), (1_000_000_100, "D", "R", 0, 4096), (1_500_000_000, "Q", "W", 1, 4096),
@@ -27,12 +24,3 @@ def test_row(tmp_path: Path) -> None:
             "discards": 1, "read_bytes": 4096, "write_bytes": 4096, "footprint_bytes": 8192,
             "footprint_block_bytes": 4096, "duration_s": 2.0, "lossy": True, "lost": 2,
     }  # fmt: skip
-
-
-@given(st.lists(st.tuples(st.integers(0, 200_000), st.integers(0, 40_000))))
-def test_footprint_counts_each_touched_block_once(extents: list[tuple[int, int]]) -> None:
-    touched = {
-        block for start, length in extents if length for block in range(start // 4096, -(-(start + length) // 4096))
-    }
-    columns = np.array(extents, np.int64).reshape(-1, 2)
-    assert footprint_bytes(columns[:, 0], columns[:, 1]) == 4096 * len(touched)

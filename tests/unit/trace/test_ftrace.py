@@ -12,8 +12,8 @@ import ring_pages
 from ring_pages import HEADER_PAGE, Event
 
 from drivelab.core.errors import UserError
-from drivelab.trace.capturing import ftrace
-from drivelab.trace.capturing.capture_report import boot_id
+from drivelab.trace.capturing import ftrace, tracer
+from drivelab.trace.capturing.capture_report import boot_id, counted
 from drivelab.trace.capturing.disk import Disk
 from drivelab.trace.capturing.ftrace import Ftrace
 
@@ -30,7 +30,7 @@ class Kernel:
             "current_tracer": "nop\n", "available_tracers": "blk function nop\n", "set_event": "", "tracing_on": "1\n",
             "trace_clock": "[local] global mono\n", "saved_cmdlines": "12 kworker/0:1H\n77 a name\n",
             "saved_cmdlines_size": "128\n", "tracing_cpumask": "1\n", "events/header_page": HEADER_PAGE,
-            **{f"options/{name}": "1\n" for name in ftrace.OPTIONS},
+            **{f"options/{name}": "1\n" for name in tracer.OPTIONS},
         }  # fmt: skip
         for cpu in (0, 1):
             size = "7 (expanded: 1408)\n" if cpu == 0 else "2000\n"
@@ -55,7 +55,7 @@ class Kernel:
 
     def state(self) -> dict[str, str]:
         names = ["current_tracer", "tracing_on", "tracing_cpumask", "saved_cmdlines_size"]
-        state = {name: self.get(name) for name in [*names, *(f"options/{name}" for name in ftrace.OPTIONS)]}
+        state = {name: self.get(name) for name in [*names, *(f"options/{name}" for name in tracer.OPTIONS)]}
         return state | {"enable": (self.device / "enable").read_text().strip()}
 
     def tracer(self) -> Ftrace:
@@ -86,41 +86,36 @@ def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
 
 def test_a_capture_restores_the_tracer(kernel: Kernel) -> None:
     before = kernel.state()
-    tracer = kernel.tracer()
-    tracer.start()
+    capture = kernel.tracer()
+    capture.start()
     assert kernel.get("current_tracer") == "blk"
     assert kernel.get("options/overwrite") == "0"
     assert kernel.get("trace_clock") == "mono"
     assert (kernel.device / "enable").read_text() == "1"
-    lost = tracer.stop()
+    lost = capture.stop()
     assert kernel.state() == before
     assert kernel.get("trace_clock") == "local"
     assert [kernel.get(f"per_cpu/cpu{cpu}/buffer_size_kb") for cpu in (0, 1)] == ["1408", "2000"]
     assert sum(lost.values()) == 0
     assert [kernel.base.with_name(f"trace.blktrace.{cpu}").stat().st_size for cpu in (0, 1)] == [4800, 9600]
     assert list(kernel.base.parent.glob("*.ring.*")) == []
-    counts = tracer.counts()
+    counts = counted(kernel.base)
     assert (counts.by_cpu, counts.completions) == ({0: 100, 1: 200}, 300)
-    assert tracer.processes() == {12: "kworker/0:1H", 77: "a name"}
+    assert capture.processes() == {12: "kworker/0:1H", 77: "a name"}
     assert not (kernel.run / "ftrace.json").exists()
 
 
-@pytest.mark.parametrize("key", ["device_traces", "device_trace"])
-def test_all_devices_of_a_killed_capture_are_released(kernel: Kernel, key: str) -> None:
-    other = Disk("sdb", kernel.sys_block)
-    shutil.copytree(kernel.disk.trace.parent, other.trace.parent)
-    several = key == "device_traces"
-    for disk in (kernel.disk, other) if several else (other,):
-        (disk.trace / "enable").write_text("1")
-    body = {"boot_id": boot_id(), key: [str(kernel.device), str(other.trace)] if several else str(other.trace)}
+def test_a_killed_capture_is_undone(kernel: Kernel) -> None:
+    (kernel.device / "enable").write_text("1")
+    body = {"boot_id": boot_id(), "device_trace": str(kernel.device), "state": {"tracing_on": "1"}}
     kernel.run.mkdir()
-    (kernel.run / "ftrace.json").write_text(json.dumps({**body, "state": {"tracing_on": "1"}}))
-    assert ftrace.recover(kernel.tracing)
-    assert [(disk.trace / "enable").read_text().strip() for disk in (kernel.disk, other)] == ["0", "0"]
+    (kernel.run / "ftrace.json").write_text(json.dumps(body))
+    assert tracer.recover(kernel.tracing)
+    assert (kernel.device / "enable").read_text().strip() == "0"
 
 
-def losses(tracer: Ftrace) -> dict[str, int]:
-    return {kind: count for kind, count in tracer.stop().items() if count}
+def losses(capture: Ftrace) -> dict[str, int]:
+    return {kind: count for kind, count in capture.stop().items() if count}
 
 
 @pytest.mark.parametrize(
@@ -140,53 +135,53 @@ def losses(tracer: Ftrace) -> dict[str, int]:
 def test_losses_and_changes_during_a_capture_are_counted(
     kernel: Kernel, changes: dict[str, str], lost: dict[str, int]
 ) -> None:
-    tracer = kernel.tracer()
-    tracer.start()
+    capture = kernel.tracer()
+    capture.start()
     for name, text in changes.items():
         kernel.put(name, text)
-    assert losses(tracer) == lost
+    assert losses(capture) == lost
     if "tracer_changed" in lost:
-        assert tracer.remarks[0].startswith(f"{next(iter(changes))} changed from '")
+        assert capture.remarks[0].startswith(f"{next(iter(changes))} changed from '")
 
 
 def test_a_disabled_device_trace_is_detected(kernel: Kernel) -> None:
-    tracer = kernel.tracer()
-    tracer.start()
+    capture = kernel.tracer()
+    capture.start()
     (kernel.device / "enable").write_text("0\n")
-    assert losses(tracer) == {"tracer_changed": 1}
+    assert losses(capture) == {"tracer_changed": 1}
 
 
 def test_another_programs_tracer_is_kept_at_the_end(kernel: Kernel) -> None:
-    tracer = kernel.tracer()
-    tracer.start()
+    capture = kernel.tracer()
+    capture.start()
     kernel.put("current_tracer", "function\n")
-    tracer.stop()
+    capture.stop()
     assert kernel.get("current_tracer") == "function"
     assert kernel.get("options/overwrite") == "1"
 
 
 def test_the_tracer_is_restored_if_the_device_disappears(kernel: Kernel) -> None:
     before = {name: kernel.get(name) for name in ("current_tracer", "tracing_on")}
-    tracer = kernel.tracer()
-    tracer.start()
+    capture = kernel.tracer()
+    capture.start()
     shutil.rmtree(kernel.device.parent)
-    assert losses(tracer) == {}
+    assert losses(capture) == {}
     assert {name: kernel.get(name) for name in before} == before
-    assert tracer.counts().events == 300
+    assert counted(kernel.base).events == 300
 
 
 def test_a_ring_is_read_only_above_half_full(kernel: Kernel) -> None:
-    tracer = kernel.tracer()
-    tracer.start()
-    size = tracer.cost().buffer_bytes_per_cpu
+    capture = kernel.tracer()
+    capture.start()
+    size = capture.cost().buffer_bytes_per_cpu
     kernel.put("per_cpu/cpu0/stats", stats(used=size // 2, read=100))
-    tracer.poll()
-    assert (tracer.cost().drains, tracer.cost().buffer_fill_max) == (0, 0.5)
+    capture.poll()
+    assert (capture.cost().drains, capture.cost().buffer_fill_max) == (0, 0.5)
     kernel.put("per_cpu/cpu0/stats", stats(used=size // 2 + 4096, read=100))
-    tracer.poll()
-    assert tracer.cost().drains == 1
-    assert losses(tracer) == {}
-    assert tracer.counts().events == 300
+    capture.poll()
+    assert capture.cost().drains == 1
+    assert losses(capture) == {}
+    assert counted(kernel.base).events == 300
 
 
 @pytest.mark.parametrize(
@@ -251,9 +246,9 @@ def test_the_next_capture_restores_after_a_killed_one(kernel: Kernel) -> None:
         os._exit(0)
     os.waitpid(child, 0)
     assert kernel.state() != before
-    tracer = kernel.tracer()
-    tracer.start()
-    tracer.stop()
+    capture = kernel.tracer()
+    capture.start()
+    capture.stop()
     assert kernel.state() == before
 
 
@@ -262,6 +257,6 @@ def test_a_journal_from_before_a_reboot_is_ignored(kernel: Kernel) -> None:
     journal = kernel.run / "ftrace.json"
     body = {"boot_id": "another", "device_trace": str(kernel.device), "state": {"tracing_on": "0"}}
     journal.write_text(json.dumps(body))
-    assert ftrace.recover(kernel.tracing)
+    assert tracer.recover(kernel.tracing)
     assert kernel.get("tracing_on") == "1"
     assert not journal.exists()

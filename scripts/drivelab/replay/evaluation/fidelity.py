@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from drivelab.fio.cell_evidence import bin_indices, bin_value
-from drivelab.replay.evaluation.requests import (
-    Flags,
-    Floats,
-    completed,
-    distribution,
-    latencies_us,
-    operation_codes,
-    times_ns,
-    trace_latencies_us,
-)
-from drivelab.trace.parquet_schema import BATCH_ROWS, OPERATIONS
+from drivelab.replay.evaluation.requests import Flags, Floats, Requests, distribution
+from drivelab.trace.parquet_schema import OPERATIONS
 
 ISSUE_PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9)
 LATENESS_PERCENTS = (50.0, 99.0)
@@ -30,66 +19,49 @@ WAITED = {"host": "", "depth": "depth", "dependency": "dependency"}
 """What delayed a request, and the value of its column `waited`."""
 
 
-def issue_errors_us(requests: pd.DataFrame) -> Floats:
-    """Return issue time minus deadline for each request with both, in schedule order.
+def issue_errors(requests: Requests) -> dict[str, float | None] | None:
+    """Return the distribution of issue time minus deadline in us, and the share within CLOSE_US.
 
-    Shape (n,).
-    Columns: deadline_ns, issue_ns.
+    None without deadlines or without requests that were issued.
     """
-    errors = (times_ns(requests, "issue_ns") - times_ns(requests, "deadline_ns")) / 1000
-    return errors[~np.isnan(errors)]
-
-
-def issue_error_summary(errors_us: Floats) -> dict[str, float | None] | None:
-    """Return the distribution of issue errors and the share within CLOSE_US.
-
-    `errors_us` has shape (n,); None without errors.
-    """
+    errors_us = _known(requests.late_us)
     if not errors_us.size:
         return None
-    errors = distribution(errors_us, ISSUE_PERCENTS)
     within = 100 * float((np.abs(errors_us) <= CLOSE_US).mean())
-    return {**errors, "min": float(errors_us.min()), "within_50us_pct": within}
+    errors = distribution(errors_us, ISSUE_PERCENTS)
+    return {**errors, "min": float(errors_us[0]), "within_50us_pct": within}
 
 
-def lateness_by(requests: pd.DataFrame) -> dict[str, dict[str, Any]] | None:
+def lateness_by(requests: Requests) -> dict[str, dict[str, Any]] | None:
     """Return requests and lateness in us by cause: depth, dependency or host.
 
     `requests` counts all issued requests of a cause. Requests of `host` were delayed only by the host itself, if at
-    all. None for a schedule without deadlines. Columns: deadline_ns, issue_ns, waited.
+    all. None for a schedule without deadlines.
     """
-    late_us = (times_ns(requests, "issue_ns") - times_ns(requests, "deadline_ns")) / 1000
-    known = ~np.isnan(late_us)
-    if not known.any():
+    late_us = requests.late_us
+    if np.isnan(late_us).all():
         return None
-    waited = requests["waited"]
     result: dict[str, dict[str, Any]] = {}
     for cause, value in WAITED.items():
-        lateness_us = late_us[known & (waited == value).to_numpy(np.bool_)]
-        spread = distribution(lateness_us, LATENESS_PERCENTS)
-        result[cause] = {"requests": int(lateness_us.size), **{name: spread[name] for name in ("p50", "p99", "max")}}
+        of_cause = _known(late_us[(requests.frame["waited"] == value).to_numpy(np.bool_)])
+        spread = distribution(of_cause, LATENESS_PERCENTS)
+        result[cause] = {"requests": int(of_cause.size), **{name: spread[name] for name in ("p50", "p99", "max")}}
     return result
 
 
-def order_inversions(issue_ns: Floats, excused: Flags) -> int | None:
+def order_inversions(requests: Requests) -> int | None:
     """Count requests issued before one that the schedule has earlier.
 
     The result is None if no issue time is known.
-    Both arrays have shape (rows,) in schedule order; requests not issued are NaN. Later requests may overtake a request
-    that is `excused`: it was parked while it waited for its dependency. An excused request that itself overtakes an
-    earlier request that was not parked does count. Requests issued at the same time are in order.
+    Later requests may overtake a request that was parked while it waited for its dependency. A parked request that
+    itself overtakes an earlier request that was not parked does count. Requests issued at the same time are in order.
     """
-    issued = ~np.isnan(issue_ns)
+    issue_ns, issued = requests.issue_ns, requests.issued
     if not issued.any():
         return None
-    held = np.where(issued & ~excused, issue_ns, -np.inf)
-    latest_before = np.maximum.accumulate(held)
+    parked = (requests.frame["waited"] == WAITED["dependency"]).to_numpy(np.bool_)
+    latest_before = np.maximum.accumulate(np.where(issued & ~parked, issue_ns, -np.inf))
     return int((issue_ns[1:] < latest_before[:-1]).sum())
-
-
-def parked(requests: pd.DataFrame) -> Flags:
-    """Return which requests their dependency delayed; shape (rows,). Column: waited."""
-    return np.asarray(requests["waited"] == WAITED["dependency"], np.bool_)
 
 
 def span_ratio(issue_ns: Floats, planned_ns: Floats) -> tuple[float | None, float | None, float | None]:
@@ -99,8 +71,8 @@ def span_ratio(issue_ns: Floats, planned_ns: Floats) -> tuple[float | None, floa
     Both arrays have shape (rows,), NaN where not known; a span is from the smallest to the largest time. A span is None
     without times; the ratio is also None if the plan has all requests at one time.
     """
-    both: npt.NDArray[np.bool_] = ~np.isnan(issue_ns) & ~np.isnan(planned_ns)
-    issued_ns = issue_ns[~np.isnan(issue_ns)]
+    both: Flags = ~np.isnan(issue_ns) & ~np.isnan(planned_ns)
+    issued_ns = _known(issue_ns)
     issue_s = float(np.ptp(issued_ns)) / 1e9 if issued_ns.size else None
     if not both.any():
         return issue_s, None, None
@@ -108,41 +80,36 @@ def span_ratio(issue_ns: Floats, planned_ns: Floats) -> tuple[float | None, floa
     return issue_s, planned_s, compared_s / planned_s if planned_s else None
 
 
-COLUMNS = ("operation", "source", "latency_ns", "count")
-
-
-def latency_bins(requests: pd.DataFrame) -> pd.DataFrame:
-    """Count requests per latency bin, in replay and trace: rows of COLUMNS.
+def latency_bins(requests: Requests) -> pd.DataFrame:
+    """Count requests per latency bin, in replay and trace: columns operation, source, latency_ns, count.
 
     `source` is "replay" or "trace"; `latency_ns` is the middle of a bin of fio. Only requests that completed in the
-    replay count, and for the trace only those with a known latency (replay_requests.trace_latencies_us).
-    Columns: operation, preflush, issue_ns, complete_ns, error, trace_latency_ns.
+    replay count, and for the trace only those with a known latency.
     """
-    codes, good = operation_codes(requests), completed(requests)
-    bins_of: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    for source, latencies in (("replay", latencies_us), ("trace", trace_latencies_us)):
-        latency_us = latencies(requests)
-        known = good & ~np.isnan(latency_us)
-        for code in range(len(OPERATIONS)):
-            bins_of[code, source] = _bins(latency_us[known & (codes == code)])
-    rows = [(OPERATIONS[code], source, *item) for (code, source), bins in sorted(bins_of.items()) for item in bins]
-    return pd.DataFrame(rows, columns=list(COLUMNS))
+    operation, good = requests.operation, requests.completed
+    rows = [
+        (name, source, *filled_bin)
+        for code, name in enumerate(OPERATIONS)
+        for source, latency_us in (("replay", requests.latency_us), ("trace", requests.trace_latency_us))
+        for filled_bin in _bins(_known(latency_us[good & (operation == code)]))
+    ]
+    return pd.DataFrame(rows, columns=["operation", "source", "latency_ns", "count"])
 
 
-def issue_error_bins(requests: pd.DataFrame) -> pd.DataFrame:
-    """Return columns error_ns (middle of a bin of fio) and count, ascending.
+def issue_error_bins(requests: Requests) -> pd.DataFrame:
+    """Return columns error_ns (middle of a bin of fio) and count, ascending; empty without deadlines.
 
-    The result is empty without deadlines.
-    A request issued before its deadline counts as 0; no engine should do that. Columns: deadline_ns, issue_ns.
+    A request issued before its deadline counts as 0; no engine should do that.
     """
-    return pd.DataFrame(_bins(issue_errors_us(requests)), columns=["error_ns", "count"])
+    return pd.DataFrame(_bins(_known(requests.late_us)), columns=["error_ns", "count"])
 
 
 def _bins(values_us: Floats) -> list[tuple[int, int]]:
     """Return (middle in ns, count) of each bin that is not empty, ascending."""
-    counts: Counter[int] = Counter()
-    for first in range(0, len(values_us), BATCH_ROWS):
-        values_ns = np.rint(1000 * np.maximum(values_us[first : first + BATCH_ROWS], 0)).astype(np.int64)
-        indices, per_bin = np.unique(bin_indices(values_ns), return_counts=True)
-        counts.update(dict(zip(indices.tolist(), per_bin.tolist(), strict=True)))
-    return [(bin_value(index), count) for index, count in sorted(counts.items())]
+    values_ns = np.rint(1000 * np.maximum(values_us, 0)).astype(np.int64)
+    indices, counts = np.unique(bin_indices(values_ns), return_counts=True)
+    return [(bin_value(index), count) for index, count in zip(indices.tolist(), counts.tolist(), strict=True)]
+
+
+def _known(values: Floats) -> Floats:
+    return values[~np.isnan(values)]

@@ -12,21 +12,8 @@ import math
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from drivelab.replay.evaluation.requests import (
-    Floats,
-    answered,
-    behind_preflush,
-    completed,
-    distribution,
-    ended_ns,
-    latencies_us,
-    mean,
-    operation_codes,
-    times_ns,
-    transfers,
-)
+from drivelab.replay.evaluation.requests import Floats, Requests, distribution, mean
 from drivelab.trace.parquet_schema import OPERATIONS
 
 MIB = 1 << 20
@@ -59,24 +46,18 @@ def busy_ns(begin_ns: Floats, end_ns: Floats) -> float:
     return float(np.maximum(end_ns - begins, 0).sum())
 
 
-def service(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str, Any]:
-    """Return how the drive served the reads and writes of a replay.
+def service(requests: Requests, last_ns: float | None = None) -> dict[str, Any]:
+    """Return how the drive served the reads and writes of a replay; a value without data is None.
 
-    A value without data is None.
     Busy time covers all issued requests: a request that never completed kept the drive busy to the end (`last_ns`: see
-    replay_requests.ended_ns). Bytes and access times cover requests that completed without an error.
-    Columns: operation, length_bytes, issue_ns, complete_ns, error.
+    Requests.ended_ns). Bytes and access times cover requests that completed without an error.
     """
-    moving, good = transfers(requests), completed(requests)
-    issue_ns, end_ns = times_ns(requests, "issue_ns"), ended_ns(requests, last_ns)
-    issued = moving & ~np.isnan(issue_ns)
-    any_back = bool((answered(requests) & moving).any())
-    busy_s = busy_ns(issue_ns[issued], end_ns[issued]) / 1e9 if any_back else None
-    del issue_ns, end_ns
-    used = moving & good
-    size_bytes = int(requests["length_bytes"].to_numpy(np.int64)[used].sum())
-    bandwidth = size_bytes / MIB / busy_s if busy_s else None
-    latency_us, operation = latencies_us(requests)[used], operation_codes(requests)[used]
+    moving = requests.transfers
+    issued, used = moving & requests.issued, moving & requests.completed
+    any_back = bool((requests.answered & moving).any())
+    busy_s = busy_ns(requests.issue_ns[issued], requests.ended_ns(last_ns)[issued]) / 1e9 if any_back else None
+    bandwidth = int(requests.length_bytes[used].sum()) / MIB / busy_s if busy_s else None
+    latency_us, operation = requests.latency_us[used], requests.operation[used]
     by_operation = {
         f"{name}_access_time_us": mean(latency_us[operation == OPERATIONS.index(name)]) for name in ("read", "write")
     }
@@ -92,32 +73,29 @@ def service(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str, A
     }
 
 
-def response(requests: pd.DataFrame) -> dict[str, float | None] | None:
+def response(requests: Requests) -> dict[str, float | None] | None:
     """Return the distribution of the time in us from when a read or write was due to its completion.
 
     Access time begins at the issue, so it hides what a request waited for a full queue or a stalled engine (Schroeder,
     Wierman and Harchol-Balter, Open Versus Closed, NSDI 2006). Only for a schedule whose deadlines do not depend on
-    completions. None without such times. Columns: operation, deadline_ns, issue_ns, complete_ns, error.
+    completions. None without such times.
     """
-    taken = times_ns(requests, "complete_ns") - times_ns(requests, "deadline_ns")
-    used = transfers(requests) & completed(requests) & ~np.isnan(taken)
-    return distribution(taken[used] / 1000) if used.any() else None
+    taken_ns = requests.complete_ns - requests.times_ns("deadline_ns")
+    used = requests.transfers & requests.completed & ~np.isnan(taken_ns)
+    return distribution(taken_ns[used] / 1000) if used.any() else None
 
 
-def compare_with_trace(requests: pd.DataFrame) -> dict[str, Any]:
+def compare_with_trace(requests: Requests) -> dict[str, Any]:
     """Compare the latency of reads and writes with that in the trace.
 
     Latency in the trace is from queueing to completion. A write with a preflush counts from the issue of its flush, in
     the replay as in the trace. `faster_pct` is the share of requests that were faster than in the trace;
     `access_time_ratio` is replay by trace.
-    Columns: operation, preflush, issue_ns, complete_ns, error, trace_latency_ns.
     """
-    then_us, now_us = times_ns(requests, "trace_latency_ns") / 1000, latencies_us(requests)
-    with_flush = np.flatnonzero(behind_preflush(requests))
-    issue_ns = times_ns(requests, "issue_ns")
-    now_us[with_flush] += (issue_ns[with_flush] - issue_ns[with_flush - 1]) / 1000
-    used = transfers(requests) & completed(requests) & ~np.isnan(then_us)
-    used &= ~np.isnan(now_us)  # a flush may never have been issued
+    then_us, now_us = requests.times_ns("trace_latency_ns") / 1000, requests.latency_us
+    with_flush, issue_ns = np.flatnonzero(requests.behind_preflush), requests.issue_ns
+    now_us[with_flush] += (issue_ns[with_flush] - issue_ns[with_flush - 1]) / 1000  # NaN if it was never issued
+    used = requests.transfers & requests.completed & ~np.isnan(then_us) & ~np.isnan(now_us)
     now_us, then_us = now_us[used], then_us[used]
     faster_pct = 100 * float((now_us < then_us).mean()) if now_us.size else None
     now, then = distribution(now_us), distribution(then_us)
@@ -133,28 +111,25 @@ def compare_with_trace(requests: pd.DataFrame) -> dict[str, Any]:
 MEAN_FACTOR, MOST_FACTOR = 2, 4
 """A timed replay is overloaded if both its mean and its largest depth exceed those of the trace by more than these
 factors (ours). A slightly slower drive or one long pause causes only one of both."""
+Depths = dict[str, dict[str, float | int | None]]
 
 
-def in_flight(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str, dict[str, float | int | None]]:
-    """Return {"replay": {most, mean}, "trace": {most, mean}}: requests in flight.
+def in_flight(requests: Requests, last_ns: float | None = None) -> Depths:
+    """Return {"replay": {most, mean}, "trace": {most, mean}}: requests in flight, None if times are not known.
 
-    Values are None if times are not known.
     All operations count. The mean covers the time with at least one request in flight, because a replay may shorten
-    pauses. A request that never completed is in flight to the end (`last_ns`: see replay_requests.ended_ns); a request
-    that never completed in the trace is left out. Columns: issue_ns, complete_ns, trace_queue_ns, trace_latency_ns.
+    pauses. A request that never completed is in flight to the end (`last_ns`: see Requests.ended_ns); a request that
+    never completed in the trace is left out.
     """
-    queue_ns = times_ns(requests, "trace_queue_ns")
+    queue_ns = requests.times_ns("trace_queue_ns")
     return {
-        "replay": _depth(times_ns(requests, "issue_ns"), ended_ns(requests, last_ns)),
-        "trace": _depth(queue_ns, queue_ns + times_ns(requests, "trace_latency_ns")),
+        "replay": _depth(requests.issue_ns, requests.ended_ns(last_ns)),
+        "trace": _depth(queue_ns, queue_ns + requests.times_ns("trace_latency_ns")),
     }
 
 
-def overloaded(depth: dict[str, dict[str, float | int | None]]) -> bool:
-    """Say whether far more requests were in flight than in the trace.
-
-    The result is False if either is not known.
-    """
+def overloaded(depth: Depths) -> bool:
+    """Say whether far more requests were in flight than in the trace; False if either is not known."""
     now, then = depth["replay"], depth["trace"]
     if now["most"] is None or then["most"] is None or now["mean"] is None or then["mean"] is None:
         return False

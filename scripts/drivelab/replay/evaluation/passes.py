@@ -1,4 +1,4 @@
-"""Summarise passes over sets of traces as PCMark 10 does (see replay_metrics)."""
+"""Summarise passes over sets of traces as PCMark 10 does (see drivelab.replay.evaluation.metrics)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Read the columns of a replay's requests as arrays, and summarise many values.
-
-A frame of requests has columns of drivelab.replay.outcome.OUTCOME, one row per request in schedule order. An unknown
-time is NaN (float64 holds every ns of the first 104 days).
-"""
+"""Read the requests of a replay as arrays, and summarise many values."""
 
 from __future__ import annotations
 
@@ -21,72 +17,99 @@ Codes = npt.NDArray[np.int8]
 PERCENTS = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
 
 
-def times_ns(requests: pd.DataFrame, column: str) -> Floats:
-    """Return a column of times, NaN where it is null; shape (rows,)."""
-    times = requests[column]
-    if times.dtype == np.float64:
-        return np.asarray(times.to_numpy(), np.float64)  # without a copy, which is 80 MB for 10 million requests
-    return np.asarray(times.to_numpy(np.float64, na_value=np.nan), np.float64)
+class Requests:
+    """The requests of a replay as arrays of shape (rows,), in schedule order.
 
-
-def operation_codes(requests: pd.DataFrame) -> Codes:
-    """Return the index of each request's operation in OPERATIONS; shape (rows,)."""
-    return np.asarray(pd.Categorical(requests["operation"], categories=OPERATIONS).codes, np.int8)
-
-
-def transfers(requests: pd.DataFrame) -> Flags:
-    """Return which requests are reads or writes; shape (rows,)."""
-    return operation_codes(requests) <= OPERATIONS.index("write")
-
-
-def answered(requests: pd.DataFrame) -> Flags:
-    """Return which requests completed, with or without an error; shape (rows,)."""
-    return ~np.isnan(times_ns(requests, "complete_ns")) & ~np.isnan(times_ns(requests, "issue_ns"))
-
-
-def ended_ns(requests: pd.DataFrame, last_ns: float | None = None) -> Floats:
-    """Return when each issued request ended, NaN for requests not issued.
-
-    Shape (rows,).
-    A request that never completed was in flight to the end of the replay: `last_ns` (the engine's last sign of life),
-    or the last issue or completion if that is later. Columns: issue_ns, complete_ns.
+    `frame` has columns of drivelab.replay.outcome.OUTCOME. An unknown time is NaN (float64 holds every ns of the first
+    104 days). Arrays are computed when they are used, because there may be many requests.
     """
-    issue_ns, end_ns = times_ns(requests, "issue_ns"), times_ns(requests, "complete_ns").copy()
-    lost = ~np.isnan(issue_ns) & np.isnan(end_ns)
-    if lost.any():
-        known = (float(np.nan_to_num(times).max()) for times in (issue_ns, end_ns))
-        end_ns[lost] = max(*known, last_ns or 0.0)
-    return end_ns
 
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
 
-def completed(requests: pd.DataFrame) -> Flags:
-    """Return which requests completed without an error; shape (rows,)."""
-    return answered(requests) & np.asarray(requests["error"].to_numpy() == 0, np.bool_)
+    def __len__(self) -> int:
+        return len(self.frame)
 
+    def times_ns(self, column: str) -> Floats:
+        """Return a column of times, without a copy if the frame comes from `read_outcome`."""
+        times = self.frame[column]
+        if times.dtype == np.float64:
+            return np.asarray(times.to_numpy(), np.float64)
+        return np.asarray(times.to_numpy(np.float64, na_value=np.nan), np.float64)
 
-def latencies_us(requests: pd.DataFrame) -> Floats:
-    """Return the time from issue to completion, else NaN; shape (rows,)."""
-    taken = times_ns(requests, "complete_ns") - times_ns(requests, "issue_ns")
-    taken /= 1000
-    return taken
+    @property
+    def issue_ns(self) -> Floats:
+        return self.times_ns("issue_ns")
 
+    @property
+    def complete_ns(self) -> Floats:
+        return self.times_ns("complete_ns")
 
-def behind_preflush(requests: pd.DataFrame) -> Flags:
-    """Return which requests are writes right after their preflush; shape (rows,)."""
-    flags = np.zeros(len(requests), np.bool_)
-    flags[1:] = requests["preflush"].to_numpy(np.bool_)[:-1]
-    return flags
+    @property
+    def issued(self) -> Flags:
+        return ~np.isnan(self.issue_ns)
 
+    @property
+    def late_us(self) -> Floats:
+        """Time from deadline to issue; NaN without either."""
+        return (self.issue_ns - self.times_ns("deadline_ns")) / 1000
 
-def trace_latencies_us(requests: pd.DataFrame) -> Floats:
-    """Return the time from queueing to completion in the trace, NaN if unknown.
+    @property
+    def latency_us(self) -> Floats:
+        """Time from issue to completion; NaN without either."""
+        return (self.complete_ns - self.issue_ns) / 1000
 
-    Shape (rows,).
-    Also NaN for a write with a preflush: it is two requests here, and the trace has only the time of both together.
-    """
-    taken = times_ns(requests, "trace_latency_ns") / 1000
-    taken[behind_preflush(requests)] = np.nan
-    return taken
+    @property
+    def operation(self) -> Codes:
+        """Index of each request's operation in OPERATIONS."""
+        return np.asarray(pd.Categorical(self.frame["operation"], categories=OPERATIONS).codes, np.int8)
+
+    @property
+    def length_bytes(self) -> npt.NDArray[np.int64]:
+        return np.asarray(self.frame["length_bytes"].to_numpy(np.int64), np.int64)
+
+    @property
+    def transfers(self) -> Flags:
+        """Reads and writes."""
+        return self.operation <= OPERATIONS.index("write")
+
+    @property
+    def answered(self) -> Flags:
+        """Requests that completed, with or without an error."""
+        return ~np.isnan(self.complete_ns) & self.issued
+
+    @property
+    def completed(self) -> Flags:
+        """Requests that completed without an error."""
+        return self.answered & np.asarray(self.frame["error"].to_numpy() == 0, np.bool_)
+
+    @property
+    def behind_preflush(self) -> Flags:
+        """Writes right after their preflush."""
+        flags = np.zeros(len(self), np.bool_)
+        flags[1:] = self.frame["preflush"].to_numpy(np.bool_)[:-1]
+        return flags
+
+    @property
+    def trace_latency_us(self) -> Floats:
+        """Time from queueing to completion in the trace.
+
+        NaN also for a write with a preflush: it is two requests here, and the trace has the time of both together.
+        """
+        return np.where(self.behind_preflush, np.nan, self.times_ns("trace_latency_ns") / 1000)
+
+    def ended_ns(self, last_ns: float | None = None) -> Floats:
+        """Return when each issued request ended.
+
+        A request that never completed was in flight to the end of the replay: `last_ns` (the engine's last sign of
+        life), or the last issue or completion if that is later.
+        """
+        issue_ns, complete_ns = self.issue_ns, self.complete_ns
+        lost = self.issued & np.isnan(complete_ns)
+        if not lost.any():
+            return complete_ns
+        end_ns = max(float(np.nanmax(issue_ns)), float(np.nan_to_num(complete_ns).max()), last_ns or 0.0)
+        return np.where(lost, end_ns, complete_ns)
 
 
 def percentile_name(percent: float) -> str:
@@ -94,7 +117,7 @@ def percentile_name(percent: float) -> str:
     return f"p{percent:g}".replace(".", "")
 
 
-def percentiles(ordered: npt.NDArray[np.float64], percents: Sequence[float]) -> list[float | None]:
+def percentiles(ordered: Floats, percents: Sequence[float]) -> list[float | None]:
     """Return percentiles of `ordered` (ascending, shape (n,)) by nearest rank.
 
     Each is a measured value.
@@ -103,17 +126,16 @@ def percentiles(ordered: npt.NDArray[np.float64], percents: Sequence[float]) -> 
     return [_nearest_rank(ordered, round(1000 * percent)) for percent in percents]
 
 
-def _nearest_rank(ordered: npt.NDArray[np.float64], thousandths: int) -> float | None:
+def _nearest_rank(ordered: Floats, thousandths: int) -> float | None:
     count = len(ordered)
     if not count or count * (100_000 - thousandths) < 100_000:
         return None
     return float(ordered[-(-thousandths * count // 100_000) - 1])
 
 
-def distribution(values: npt.NDArray[np.float64], percents: Sequence[float] = PERCENTS) -> dict[str, float | None]:
-    """Return mean, percentiles by name, and max of `values`, shape (n,), without NaN.
+def distribution(values: Floats, percents: Sequence[float] = PERCENTS) -> dict[str, float | None]:
+    """Return mean, percentiles by name, and max of `values`, shape (n,), without NaN; None for no values.
 
-    The result is None for no values.
     Sorts `values` in place to save memory, as there may be many.
     """
     values.sort()
@@ -125,6 +147,6 @@ def distribution(values: npt.NDArray[np.float64], percents: Sequence[float] = PE
     }
 
 
-def mean(values: npt.NDArray[np.float64]) -> float | None:
+def mean(values: Floats) -> float | None:
     """Return the mean, or None for no values."""
     return float(values.mean()) if values.size else None

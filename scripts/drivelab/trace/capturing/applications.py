@@ -22,12 +22,9 @@ from drivelab.plan.plan import Plan
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.trace.capturing import capture as capturing
 from drivelab.trace.capturing import guardian, mounts
-from drivelab.trace.capturing.mounts import checked, recover_mounts
+from drivelab.trace.capturing.mounts import checked
 
 APPLICATIONS = Path("config/applications.yaml")
-
-__all__ = ["Application", "from_mapping", "load", "recover_mounts", "run_captured"]
-
 FILE_SYSTEMS = tuple(mounts.LEAST_BYTES)
 PLACEHOLDERS = ("mount", "project", "python")
 CACHES = ("cold", "warm")
@@ -95,7 +92,12 @@ def from_mapping(name: str, body: Any, source: str) -> Application:
         if value not in known:
             raise UserError(f"{where}: {key} '{value}' is not one of {', '.join(known)}")
     size_bytes = parse_size(body["size"])
-    mounts.refuse_size(body["file_system"], size_bytes, where)
+    least_bytes = mounts.LEAST_BYTES[body["file_system"]]
+    if size_bytes < least_bytes:
+        raise UserError(
+            f"{where}: key 'size' is {format_size(size_bytes)}; {body['file_system']} needs at least "
+            f"{format_size(least_bytes)}"
+        )
     requires = body.get("requires", {})
     if not isinstance(requires, dict) or not all(isinstance(text, str) for pair in requires.items() for text in pair):
         raise UserError(f"{where}: key 'requires' is not a mapping; map each program to its Debian package")
@@ -147,7 +149,7 @@ def run_captured(
     from drivelab.trace.decode import decode  # imports pyarrow, which would slow down planning
 
     refuse_missing(spec)
-    recover_mounts()
+    mounts.recover_mounts()
     refuse_small_drive(spec, int(checked(["blockdev", "--getsize64", device], "the size of the drive")), device)
     out_parquet.parent.mkdir(parents=True, exist_ok=True)
     raw = Path(tempfile.mkdtemp(prefix=f"{out_parquet.stem}.capture.", dir=out_parquet.parent))

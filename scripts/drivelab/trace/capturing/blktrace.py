@@ -20,7 +20,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.lock import locked_file
 from drivelab.core.private import make_private, run_directory
 from drivelab.trace.capturing import tracer
-from drivelab.trace.capturing.capture_report import Cost, Counts, alive, boot_id, started
+from drivelab.trace.capturing.capture_report import Cost, alive, boot_id, started
 from drivelab.trace.capturing.disk import Disk
 
 DEBUG_BLOCK = Path("/sys/kernel/debug/block")
@@ -111,12 +111,6 @@ class Blktrace:
             "start": int(not _holds(files, START_MARK)),
             "end": int(not ended or not _holds(files, END_MARK)),
         })  # fmt: skip
-
-    def counts(self) -> Counts:
-        """Return events by CPU, after `stop`; raise UserError for invalid files."""
-        from drivelab.trace.capturing.survey import survey  # imports numpy, which nothing else here needs
-
-        return survey(self._output)
 
     def cost(self) -> Cost:
         """Return blktrace's cost of reading and writing, after `stop`."""

@@ -13,41 +13,19 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from drivelab.core.errors import UserError
 from drivelab.core.termination import deferred
-from drivelab.trace.capturing import blktrace, ftrace, guardian, tracer
+from drivelab.trace.capturing import blktrace, guardian, tracer
 from drivelab.trace.capturing import command as running
 from drivelab.trace.capturing import disk as disks
 from drivelab.trace.capturing.blktrace import Blktrace, RefusedError
-from drivelab.trace.capturing.capture_report import REPORT_NAME, CaptureReport, Cost, Counts
+from drivelab.trace.capturing.capture_report import REPORT_NAME, CaptureReport, Counts, counted
 from drivelab.trace.capturing.disk import Disk
 from drivelab.trace.capturing.ftrace import Ftrace
 from drivelab.trace.capturing.guardian import Guardian
 
-__all__ = ["BACKENDS", "CaptureReport", "capture", "possible", "recover"]
-
 BASE_NAME = "trace"
-BACKENDS = ("blktrace", "ftrace")
-
-
-class Backend(Protocol):
-    """A way to trace a device; the last three methods are valid after `stop`."""
-
-    @property
-    def remarks(self) -> Sequence[str]: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def interval_s(self) -> float: ...
-    def start(self) -> None: ...
-    def poll(self) -> None: ...
-    def stop(self) -> Counter[str]: ...
-    def abandon(self) -> None: ...
-    def counts(self) -> Counts: ...
-    def cost(self) -> Cost: ...
-    def processes(self) -> dict[int, str]: ...
 
 
 def possible() -> str | None:
@@ -55,7 +33,7 @@ def possible() -> str | None:
 
     The answer depends on the host only, not on tracers that are active now.
     """
-    reason = ftrace.possible()
+    reason = tracer.possible()
     if reason is None or os.geteuid() != 0:
         return reason
     if shutil.which("blktrace") and blktrace.DEBUG_BLOCK.is_dir() and not _locked_down():
@@ -67,7 +45,7 @@ def recover() -> None:
     """Clean up in the kernel after killed captures, unless a capture is active."""
     with suppress(UserError):
         blktrace.recover()
-    if ftrace.possible() is None:
+    if tracer.possible() is None:
         with suppress(UserError):
             guardian.recover_tracer()
 
@@ -86,8 +64,8 @@ def capture(
     Requests of other processes are recorded too. Only the command writes to the device. The raw files
     (`trace.blktrace.CPU`), `capture.json`, and the command's stdout and stderr go to `output`. Processes that the
     command leaves in its session are killed. The tracer is always restored: after kill -9 by a guardian process, and if
-    that is killed too, by the next capture. `backend` is one of BACKENDS; None is the first that works. `guard` is the
-    caller's own guardian, if any.
+    that is killed too, by the next capture. `backend` is `blktrace` or `ftrace`; None is the first that works. `guard`
+    is the caller's own guardian, if any.
 
     Raises UserError when `device` is not a block device, the command is not found, `output` is not empty or is on the
     device, or another tracer is active. A failed command raises no error: see `exit_status`. A loss raises no error
@@ -120,7 +98,7 @@ def capture(
             with deferred():
                 tracing.abandon()
             raise
-    counts = tracing.counts()
+    counts = counted(output / BASE_NAME)
     doubts = _doubts(disk, counts, completed, changed)
     losses = lost + Counter(counts.lost) + Counter({kind: count for kind, (count, _) in doubts.items()})
     report = CaptureReport(
@@ -131,12 +109,8 @@ def capture(
         first_sector=facts.first_sector,
         logical_block_bytes=facts.logical_block_bytes,
         command=list(command),
-        exit_status=outcome.exit_status,
         started=started.isoformat(timespec="milliseconds"),
-        duration_s=outcome.duration_s,
-        user_s=outcome.user_s,
-        system_s=outcome.system_s,
-        max_rss_bytes=outcome.max_rss_bytes,
+        **asdict(outcome),
         realtime_offset_ns=offset_ns,
         kernel=platform.release(),
         events=counts.events,
@@ -176,12 +150,12 @@ def _removed_when(errors: type[BaseException] | tuple[type[BaseException], ...],
         raise
 
 
-def _start(disk: Disk, base: Path, backend: str | None) -> tuple[Backend, str | None]:
+def _start(disk: Disk, base: Path, backend: str | None) -> tuple[Blktrace | Ftrace, str | None]:
     """Return the first backend that works, and why it is not blktrace."""
     tracer.lock().close()  # report another drivelab process as such
     reason = "blktrace was not requested"
     if backend != "ftrace":
-        tracer.refuse_foreign(disk.trace, ftrace.TRACING, own_ring=False)
+        tracer.refuse_foreign(disk.trace, tracer.TRACING, own_ring=False)
         first = Blktrace(disk, base)
         try:
             first.start()
@@ -190,7 +164,7 @@ def _start(disk: Disk, base: Path, backend: str | None) -> tuple[Backend, str | 
             reason = str(refused)
         for path in base.parent.glob(f"{base.name}.blktrace.*"):
             path.unlink()
-    impossible = "remove --backend to try ftrace" if backend == "blktrace" else ftrace.possible()
+    impossible = "remove --backend to try ftrace" if backend == "blktrace" else tracer.possible()
     if impossible is not None:
         raise UserError(f"{disk.device} cannot be traced: {impossible} ({reason})")
     second = Ftrace(disk, base)

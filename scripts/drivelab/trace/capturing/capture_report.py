@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -113,13 +114,26 @@ class CaptureReport:
         return bool(self.lost)
 
 
-def counted_completions(data: int, empty: int, empty_queued: int) -> int:
-    """Convert a trace's completions, with and without data, to a device's counting.
+def counted(base: Path) -> Counts:
+    """Count the events in the files `BASE.blktrace.CPU`; raise UserError if they are invalid.
 
-    The kernel counts an empty flush as a write. It counts a write with a flush sequence once, despite two completions
-    (blk_account_io_done in block/blk-mq.c, blk_flush_restore_request in block/blk-flush.c).
+    Completions are counted as the device counts them: an empty flush as a write, and a write with a flush sequence
+    once, despite two completions (blk_account_io_done in block/blk-mq.c, blk_flush_restore_request in
+    block/blk-flush.c).
     """
-    return data + min(empty, empty_queued)
+    from drivelab.trace.decode import count_events  # imports numpy, which a capture does not need while it runs
+    from drivelab.trace.records import cpu_files
+
+    files = {cpu: count_events([path]) for cpu, path in cpu_files(base).items()}
+    data, empty, queued = (
+        sum(getattr(counts, name) for counts in files.values())
+        for name in ("data_completions", "empty_completions", "empty_queued")
+    )
+    lost = {
+        name: sum(getattr(counts, name) for counts in files.values()) for name in ("sequence_gaps", "truncated_files")
+    }
+    by_cpu = {cpu: counts.events for cpu, counts in files.items()}
+    return Counts(by_cpu, data + min(empty, queued), {kind: count for kind, count in lost.items() if count})
 
 
 MARK = "DRIVELAB_CAPTURE"
@@ -153,18 +167,14 @@ def alive(pid: int, start: str) -> bool:
 def marked(mark: str) -> list[int]:
     """Return the running processes with this value of MARK in their environment."""
     variable = f"{MARK}={mark}".encode()
-    pids: list[int] = []
-    for path in Path("/proc").glob("[0-9]*"):  # not */environ: glob raises ESRCH for a process that ends meanwhile
-        with suppress(OSError):
-            if variable in (path / "environ").read_bytes().split(b"\0"):
-                pids.append(int(path.name))
-    return pids
+    return _processes(lambda pid: variable in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"))
 
 
 def end_session(session: int, mark: str | None) -> None:
     """Kill all processes of a session, in any process group, or with the mark."""
     for _ in range(_ATTEMPTS):
-        left = set(_of_session(session)) | set(marked(mark) if mark else ())
+        left = set(_processes(lambda pid: _fields(pid)[3] == str(session) and _fields(pid)[0] not in ("Z", "X")))
+        left |= set(marked(mark) if mark else ())
         if not left:
             return
         for pid in left:
@@ -173,12 +183,12 @@ def end_session(session: int, mark: str | None) -> None:
         time.sleep(_PAUSE_S)
 
 
-def _of_session(session: int) -> list[int]:
+def _processes(chosen: Callable[[int], bool]) -> list[int]:
+    """Return the chosen processes; one that ends meanwhile is none."""
     pids: list[int] = []
-    for path in Path("/proc").glob("[0-9]*"):
+    for path in Path("/proc").glob("[0-9]*"):  # not */environ: glob raises ESRCH for a process that ends meanwhile
         with suppress(OSError):
-            fields = _fields(int(path.name))
-            if fields[3] == str(session) and fields[0] not in ("Z", "X"):
+            if chosen(int(path.name)):
                 pids.append(int(path.name))
     return pids
 

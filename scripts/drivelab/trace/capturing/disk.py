@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import mount_lines
 from drivelab.drives.sysfs import SECTOR_BYTES, kernel_name
 from drivelab.trace.capturing.tracer import text
 
@@ -78,12 +76,11 @@ class Disk:
             time.sleep(0.005)
 
     def carries(self, folder: Path) -> bool:
-        """Return whether writes to a folder reach this device.
+        """Return whether writes to a folder reach this device, directly or through other devices on top of it."""
+        from drivelab.host.stack.stack import layers  # the guardian does not need it
 
-        Writes may reach it directly or through other devices on top of it.
-        """
-        own = (self.sys_block / self.name).resolve()
-        return own in _below(_source(folder))
+        names = {self.name, text(self.sys_block / self.name / "dm/name")}
+        return any(layer.name in names for layer in layers(folder))
 
 
 def find(device: str) -> Disk:
@@ -92,38 +89,6 @@ def find(device: str) -> Disk:
         return Disk(kernel_name(device))
     except OSError:
         raise UserError(f"{device}: is not a block device; run lsblk to list them") from None
-
-
-def _source(folder: Path) -> Path | None:
-    """Return the sysfs folder of the device below a folder's file system.
-
-    None for a file system in memory or on a network.
-    """
-    number = folder.stat().st_dev
-    link = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
-    if link.exists():
-        return link.resolve()
-    # btrfs uses its own device numbers, but its mount names a device.
-    longest: tuple[int, str] = (0, "")
-    for fields in mount_lines():
-        if folder.resolve().is_relative_to(fields[4]):
-            longest = max(longest, (len(fields[4]), fields[fields.index("-") + 2]))
-    source = Path(os.path.realpath(longest[1] or "/"))
-    return (SYS_BLOCK / source.name).resolve() if source.is_block_device() else None
-
-
-def _below(path: Path | None) -> list[Path]:
-    """Return the sysfs folders of a device and of all devices below it."""
-    if path is None or not path.exists():
-        return []
-    devices = [path]
-    for slave in (path / "slaves").glob("*"):
-        devices += _below(slave.resolve())
-    if (path / "partition").exists():
-        devices += _below(path.parent)
-    if backing := text(path / "loop/backing_file"):
-        devices += _below(_source(Path(backing).parent)) if Path(backing).exists() else []
-    return devices
 
 
 def _integer(path: Path) -> int:

@@ -16,11 +16,9 @@ from typing import BinaryIO, TextIO
 
 from drivelab.core.errors import UserError
 from drivelab.trace.capturing import tracer
-from drivelab.trace.capturing.capture_report import Cost, Counts, counted_completions
+from drivelab.trace.capturing.capture_report import Cost
 from drivelab.trace.capturing.disk import Disk
-from drivelab.trace.capturing.tracer import OPTIONS, TRACING, lock, possible, recover
-
-__all__ = ["OPTIONS", "TRACING", "Ftrace", "lock", "possible", "recover", "ring_kib"]
+from drivelab.trace.capturing.tracer import OPTIONS, TRACING
 
 LEAST_KIB, MOST_KIB = 1024, 128 * 1024
 """Limits of a CPU's ring: 128 MiB hold two and a half million events."""
@@ -59,7 +57,6 @@ class Ftrace:
         self._rings: list[_Ring] = []
         self._ours: dict[str, str] = {}
         self._processes: dict[int, str] = {}
-        self._counts: Counts | None = None
         self._cpu_s, self._drains, self._fill, self._size = 0.0, 0, 0.0, 0
         self._page = bytearray()
         self._number = 0
@@ -73,12 +70,12 @@ class Ftrace:
 
     def start(self) -> None:
         """Start tracing; raise UserError, changing nothing, if another tracer is active."""
-        self._lock = lock()
+        self._lock = tracer.lock()
         try:
-            recover(self._tracing)
+            tracer.recover(self._tracing)
             tracer.mount(self._tracing)
             tracer.refuse_foreign(self._disk.trace, self._tracing)
-            tracer.write_journal(tracer.state(self._tracing), [self._disk.trace])
+            tracer.write_journal(tracer.state(self._tracing), self._disk.trace)
             self._set_up()
             self._ours = self._now()
         except BaseException:
@@ -112,15 +109,10 @@ class Ftrace:
         finally:
             self.abandon()
         lost["tracer_changed"] += len(self.remarks)
-        self._counts = self._convert(rings, read, lost)
+        self._convert(rings, read, lost)
         for ring in rings:
             ring.pages.unlink()
         return lost
-
-    def counts(self) -> Counts:
-        """Return events by CPU, after `stop`."""
-        assert self._counts is not None
-        return self._counts
 
     def cost(self) -> Cost:
         """Return the cost of reading while the command ran."""
@@ -139,7 +131,7 @@ class Ftrace:
         self._rings = []
         if self._lock is not None:
             try:
-                recover(self._tracing)
+                tracer.recover(self._tracing)
             finally:
                 self._lock.close()
                 self._lock = None
@@ -244,14 +236,12 @@ class Ftrace:
                 lost[kind.replace(" ", "_")] += stats[kind]
         return lost, read
 
-    def _convert(self, rings: list[_Ring], read: dict[Path, int], lost: Counter[str]) -> Counts:
+    def _convert(self, rings: list[_Ring], read: dict[Path, int], lost: Counter[str]) -> None:
         """Write the device's records, and note in `lost` what the rings lack."""
         from drivelab.trace.capturing import ring as ring_format
 
-        by_cpu: dict[int, int] = {}
-        ends: Counter[str] = Counter()
         for ring in rings:
-            number = int(ring.cpu.name.removeprefix("cpu"))
+            number = ring.cpu.name.removeprefix("cpu")
             try:
                 with self._output.with_name(f"{self._output.name}.blktrace.{number}").open("wb") as out:
                     counts = ring_format.convert(ring.pages, len(self._page), self._number, out)
@@ -259,12 +249,8 @@ class Ftrace:
                 raise UserError(f"{ring.pages}: {error}; the kernel's ring format is unknown; use blktrace") from None
             except OSError as error:
                 raise UserError(f"{self._output}: cannot be written ({error.strerror}); free some space") from None
-            by_cpu[number] = counts.events
-            ends.update(data=counts.completions, empty=counts.empty_completions, queued=counts.empty_queued)
             lost["missed"] += counts.missed
             lost["read_by_others"] += abs(read[ring.pages] - counts.entries)
-        completions = counted_completions(ends["data"], ends["empty"], ends["queued"])
-        return Counts(by_cpu, completions, {})
 
 
 def ring_kib(available_kib: int, cpus: int) -> int:

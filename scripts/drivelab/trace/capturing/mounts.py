@@ -15,7 +15,6 @@ from pathlib import Path
 from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.core.private import make_private, run_directory
-from drivelab.core.units import format_size
 from drivelab.drives.node import refuse_stale
 from drivelab.plan import file_system
 from drivelab.trace.capturing.capture_report import alive, started
@@ -122,14 +121,6 @@ def recover_mounts() -> None:
                 continue
             _put_away(Path(body["mount"]))
             journal.unlink()
-
-
-def refuse_size(kind: str, size_bytes: int, where: str) -> None:
-    """Raise UserError for a file system that is too small."""
-    if size_bytes < LEAST_BYTES[kind]:
-        raise UserError(
-            f"{where}: key 'size' is {format_size(size_bytes)}; {kind} needs at least {format_size(LEAST_BYTES[kind])}"
-        )
 
 
 def program(name: str) -> str:

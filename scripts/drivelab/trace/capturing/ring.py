@@ -18,7 +18,7 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from drivelab.trace.records import FLUSH, MAGIC, NOTIFY, WRITE
+from drivelab.trace.records import MAGIC
 
 PADDING, TIME_EXTEND, TIME_STAMP = 29, 30, 31
 MAX_SHORT = 28
@@ -28,9 +28,6 @@ COMMIT_BYTES = (1 << 27) - 1
 STAMP_BITS = (1 << 59) - 1
 """A TIME_STAMP sets these bits of the clock; the upper bits stay (rb_fix_abs_ts)."""
 HEAD_WORDS = 4
-BYTES_WORD = 6
-"""Word of the request's length, in both versions."""
-QUEUE, COMPLETE = 1, 8
 CHUNK_PAGES = 2048
 
 
@@ -44,13 +41,12 @@ class Version:
 
     number: int
     words: int
-    action: int
     device: int
     pdu: int
     """The payload's length is the upper half of this word."""
 
 
-VERSIONS = (Version(7, 12, 7, 9, 11), Version(8, 16, 8, 10, 12))
+VERSIONS = (Version(7, 12, 9, 11), Version(8, 16, 10, 12))
 
 
 @dataclass
@@ -58,11 +54,6 @@ class Counts:
     """Totals of one CPU's pages."""
 
     events: int = 0
-    completions: int = 0
-    """Completions of requests with data."""
-    empty_completions: int = 0
-    """Completions without data, except the device's own flushes."""
-    empty_queued: int = 0
     others: int = 0
     """Entries other than records of the device: from another tracer, or messages."""
     missed: int = 0
@@ -115,13 +106,6 @@ def convert(source: Path, size: int, device: int, out: BinaryIO) -> Counts:
         valid = _is_record(words, entries, device, version)
         counts.others += int(np.count_nonzero(~valid))
         chosen = Entries(entries.page[valid], entries.start[valid], entries.length_bytes[valid], entries.time_ns[valid])
-        actions = words[chosen.page, chosen.start + version.action]
-        data = words[chosen.page, chosen.start + BYTES_WORD] > 0
-        kinds = actions & np.uint32(NOTIFY | 0xFF)
-        device_flush = (actions & np.uint32(FLUSH | WRITE)) == FLUSH
-        counts.completions += int(np.count_nonzero((kinds == COMPLETE) & data))
-        counts.empty_completions += int(np.count_nonzero((kinds == COMPLETE) & ~data & ~device_flush))
-        counts.empty_queued += int(np.count_nonzero((kinds == QUEUE) & ~data))
         counts.events += len(chosen.page)
         out.write(_records(words, chosen, version))
     return counts

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -123,17 +123,15 @@ def recover(tracing: Path = TRACING) -> bool:
         return False
     if body["boot_id"] == boot_id():
         mount(tracing)
-        folders = body.get("device_traces") or [body["device_trace"]]  # the second: of a version before 0.2
-        _restore(tracing, [Path(folder) / "enable" for folder in folders], body["state"])
+        _restore(tracing, Path(body["device_trace"]) / "enable", body["state"])
     journal.unlink()
     unmount()
     return True
 
 
-def _restore(tracing: Path, enables: Iterable[Path], state: dict[str, str]) -> None:
-    for enable in enables:
-        if text(enable) not in ("0", ""):
-            enable.write_text("0")
+def _restore(tracing: Path, enable: Path, state: dict[str, str]) -> None:
+    if text(enable) not in ("0", ""):
+        enable.write_text("0")
     is_ours = text(tracing / "current_tracer") == "blk"
     if is_ours:
         (tracing / "tracing_on").write_text("0")
@@ -155,9 +153,9 @@ def lock() -> TextIO:
     return locked_file(make_private(run_directory()) / "ftrace.lock", refusal)
 
 
-def write_journal(before: dict[str, str], device_traces: Iterable[Path]) -> None:
+def write_journal(before: dict[str, str], device_trace: Path) -> None:
     """Write state `before` to the journal, so that it outlives this process."""
-    body = {"boot_id": boot_id(), "device_traces": [*map(str, device_traces)], "state": before}
+    body = {"boot_id": boot_id(), "device_trace": str(device_trace), "state": before}
     save_journal(run_directory() / JOURNAL, body)
 
 

@@ -5,52 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pandas as pd
 
 from drivelab.core.errors import UserError
-from drivelab.trace.derive.groups import DispatchGroups
-from drivelab.trace.parquet_schema import OPERATIONS, TraceFile
-from drivelab.trace.statistics import full_survey
-from drivelab.trace.statistics.arrivals import Arrivals
-from drivelab.trace.statistics.batch import READ, UNKNOWN, WRITE, Batch, Ints, resolution_ns
-from drivelab.trace.statistics.bins import whole_sum
-from drivelab.trace.statistics.footprint import Footprint
+from drivelab.trace.parquet_schema import OPERATIONS
+from drivelab.trace.statistics.count import tables
 from drivelab.trace.statistics.overview import KNOWN_SHARE
-from drivelab.trace.statistics.streams import Sequence
-from drivelab.trace.statistics.streams import streams as all_streams
-
-
-class BusyTime:
-    """Busy time of requests in begin order; exact, without storing requests."""
-
-    def __init__(self) -> None:
-        self.busy_ns = 0
-        """Time with at least one request in flight."""
-        self.total_ns = 0
-        """Sum of the in-flight times of all requests."""
-        self.requests = 0
-        self._reach_ns = np.iinfo(np.int64).min
-
-    def add(self, begin_ns: Ints, end_ns: Ints) -> None:
-        """Add requests; `begin_ns` ascends over all calls; shapes (requests,)."""
-        if not begin_ns.size:
-            return
-        reach_ns = np.maximum.accumulate(np.concatenate([[self._reach_ns], end_ns]))
-        self.busy_ns += whole_sum(np.maximum(end_ns - np.maximum(begin_ns, reach_ns[:-1]), 0))
-        self.total_ns += whole_sum(end_ns - begin_ns)
-        self.requests += begin_ns.size
-        self._reach_ns = int(reach_ns[-1])
-
-    @property
-    def depth(self) -> float | None:
-        """Time-weighted mean depth while any request was in flight, or None."""
-        return self.total_ns / self.busy_ns if self.busy_ns else None
-
-
-_COLUMNS = (*full_survey.COLUMNS, "fua", "preflush", "dispatch_id")
+from drivelab.trace.statistics.requests import Requests, opened
 
 
 @dataclass(frozen=True)
@@ -116,110 +76,88 @@ class Equivalent:
         return min(max(math.ceil(1e4 * self.footprint_bytes / self.capacity_bytes) / 100, 0.01), 100.0)
 
 
-def measure(file: TraceFile, path: Path, *, streams: int, block_bytes: int) -> Equivalent:
+def measure(path: Path, *, streams: int, block_bytes: int) -> Equivalent:
     """Measure a trace's `streams` most frequent streams, in bounded memory.
 
     Sizes are rounded up to multiples of `block_bytes`. Raises UserError when the trace has no read or write.
     """
-    surveyed = full_survey.survey(file.batches(full_survey.COLUMNS))
-    kinds = all_streams(surveyed.lengths) if surveyed.requests else pd.DataFrame()
-    if kinds.empty:
-        raise UserError(f"{path}: has no workload: no read or write moves data")
-    rounded = -(-kinds["length_bytes"] // block_bytes) * block_bytes
-    table = kinds.assign(length_bytes=rounded, rounded=(rounded != kinds["length_bytes"]) * kinds["requests"])
-    ranked = _ranked(table)
-    chosen = ranked.head(streams)
-    second = _Second(surveyed, table, chosen, resolution_ns(file.provenance))
-    for requests in file.batches(_COLUMNS):
-        if requests.num_rows:
-            second.add(Batch(requests))
-    left = ranked.iloc[len(chosen) :]
-    transfers = int(kinds["requests"].sum())
-    duration_ns = surveyed.duration_ns
-    known = surveyed.completed >= KNOWN_SHARE * surveyed.requests and bool(second.every.busy_ns)
-    reads, writes = second.directions
-    both_ns = reads.busy_ns + writes.busy_ns - second.transfers.busy_ns
-    variation = second.arrivals.variation
+    with opened(path) as requests:
+        counted = tables(requests, path.stem)
+        kinds, facts = counted["trace_streams"], counted["trace_overview"].iloc[0]
+        if kinds.empty:
+            raise UserError(f"{path}: has no workload: no read or write moves data")
+        rounded = -(-kinds["length_bytes"] // block_bytes) * block_bytes
+        ranked = kinds.assign(length_bytes=rounded).groupby(
+            ["operation", "length_bytes", "sequential"], as_index=False
+        )[["requests", "bytes"]].sum()  # fmt: skip
+        order = ["requests", "length_bytes", "operation", "sequential"]
+        ranked = ranked.sort_values(order, ascending=[False, True, True, True], ignore_index=True)
+        chosen, left = ranked.head(streams), ranked.iloc[streams:]
+        step = int(facts["length_step_bytes"])
+        length = (
+            f"((length_bytes + {step - 1}) // {step} * {step} + {block_bytes - 1}) // {block_bytes} * {block_bytes}"
+        )
+        of_streams = [
+            _Busy(
+                requests,
+                f"moves WHERE operation = '{row.operation}' AND {length} = {row.length_bytes} "
+                f"AND sequential = {bool(row.sequential)}",
+            )
+            for row in chosen.itertuples()
+        ]
+        every, transfers = _Busy(requests, "trace WHERE true"), _Busy(requests, "trace WHERE transfer")
+        reads, writes = (
+            _Busy(requests, f"trace WHERE transfer AND operation = '{operation}'") for operation in ("read", "write")
+        )
+        known = requests.times.completed >= KNOWN_SHARE * requests.times.requests and bool(every.busy_ns)
+        duration_ns = requests.times.duration_ns
+        merged = requests.row("SELECT count(dispatch_id) AS ids, count(DISTINCT dispatch_id) AS dispatches FROM trace")
+    both_ns = reads.busy_ns + writes.busy_ns - transfers.busy_ns
+    operations = counted["trace_operations"].set_index("operation")
+    transferred = int(kinds["requests"].sum())
+    variation = float(facts["interarrival_variation"])
     return Equivalent(
         streams=tuple(
             Stream(str(row.operation), int(row.length_bytes), bool(row.sequential), int(row.requests),
-                   100 * int(row.requests) / transfers, second.busy[number].depth)
-            for number, row in enumerate(chosen.itertuples())
+                   100 * int(row.requests) / transferred, busy.depth)
+            for row, busy in zip(chosen.itertuples(), of_streams, strict=True)
         ),
         block_bytes=block_bytes,
-        rounded=int(table["rounded"].sum()),
-        length_step_bytes=surveyed.lengths.step_bytes,
-        transfers=transfers,
+        rounded=int(kinds.loc[rounded != kinds["length_bytes"], "requests"].sum()),
+        length_step_bytes=step,
+        transfers=transferred,
         transfer_bytes=int(kinds["bytes"].sum()),
         left_out_streams=len(left),
         left_out_requests=int(left["requests"].sum()),
         left_out_bytes=int(left["bytes"].sum()),
-        operations=dict(zip(OPERATIONS, surveyed.operations.tolist(), strict=True)),
-        fua=second.fua,
-        preflush=second.preflush,
-        merged=second.groups.merged,
-        duration_s=duration_ns / 1e9,
-        without_completion=second.without_completion,
-        depth=second.every.depth,
-        idle_share_pct=100 * (1 - second.every.busy_ns / duration_ns) if known else None,
-        both_share_pct=100 * both_ns / second.transfers.busy_ns if known and second.transfers.busy_ns else None,
+        operations={operation: int(operations.loc[operation, "requests"]) for operation in OPERATIONS},
+        fua=int(operations["fua"].sum()),
+        preflush=int(operations["preflush"].sum()),
+        merged=merged["ids"] - merged["dispatches"] if merged["ids"] else None,
+        duration_s=float(facts["duration_s"]),
+        without_completion=int(facts["without_completion"]),
+        depth=every.depth,
+        idle_share_pct=100 * (1 - every.busy_ns / duration_ns) if known else None,
+        both_share_pct=100 * both_ns / transfers.busy_ns if known and transfers.busy_ns else None,
         variation=None if math.isnan(variation) else variation,
-        low_bytes=surveyed.low_bytes,
-        high_bytes=surveyed.high_bytes,
-        footprint_bytes=second.touched_blocks << surveyed.words.block_shift,
-        footprint_block_bytes=surveyed.words.block_bytes,
-        capacity_bytes=file.provenance.get("capacity_bytes"),
+        low_bytes=int(facts["low_bytes"]),
+        high_bytes=int(facts["high_bytes"]),
+        footprint_bytes=int(facts["footprint_bytes"]),
+        footprint_block_bytes=int(facts["footprint_block_bytes"]),
+        capacity_bytes=requests.provenance.get("capacity_bytes"),
     )  # fmt: skip
 
 
-def _ranked(table: pd.DataFrame) -> pd.DataFrame:
-    """Merge streams whose sizes became equal; sort by count, ties as in `streams`."""
-    together = table.groupby(["operation", "length_bytes", "sequential"], as_index=False)[["requests", "bytes"]].sum()
-    order = ["requests", "length_bytes", "operation", "sequential"]
-    return together.sort_values(order, ascending=[False, True, True, True], ignore_index=True)
+class _Busy:
+    """Time with some of a trace's requests in flight; `chosen` names a view and a condition."""
 
-
-class _Second:
-    """Totals of the second pass."""
-
-    def __init__(
-        self, surveyed: full_survey.Survey, table: pd.DataFrame, chosen: pd.DataFrame, resolution: int
-    ) -> None:
-        self._lengths, self._sequence = surveyed.lengths, Sequence()
-        rank_of = {_place(row): number for number, row in enumerate(chosen.itertuples())}
-        ranks = np.array([rank_of.get(_place(row), -1) for row in table.itertuples()], np.int64)
-        keys = table["key"].to_numpy(np.int64)
-        order = np.argsort(keys)
-        self._keys, self._ranks = keys[order], ranks[order]
-        self._footprint = Footprint(surveyed.words)
-        self.arrivals = Arrivals(surveyed.first_ns, resolution)
-        self.busy = [BusyTime() for _ in range(len(chosen))]
-        self.directions = BusyTime(), BusyTime()
-        self.transfers, self.every = BusyTime(), BusyTime()
-        self.groups = DispatchGroups()
-        self.fua = self.preflush = self.without_completion = self.touched_blocks = 0
-
-    def add(self, batch: Batch) -> None:
-        self.arrivals.add(batch.queue_ns)
-        self.touched_blocks += self._footprint.add(batch, slice(None)).blocks
-        self.groups.add(batch, np.ones(batch.rows, np.bool_))
-        self.fua += int(batch.flag("fua").sum())
-        self.preflush += int(batch.flag("preflush").sum())
-        ended = batch.complete_ns != UNKNOWN
-        self.without_completion += int((~ended).sum())
-        moved = ended & batch.transfers
-        rank = np.full(batch.rows, -1, np.int64)
-        keys = self._lengths.keys(batch, self._sequence.sequential(batch)[0])[moved]
-        rank[moved] = self._ranks[np.searchsorted(self._keys, keys)]
-        for busy, rows in (
-            (self.every, ended),
-            (self.transfers, moved),
-            (self.directions[0], moved & (batch.operation == READ)),
-            (self.directions[1], moved & (batch.operation == WRITE)),
-            *((busy, rank == number) for number, busy in enumerate(self.busy)),
-        ):
-            busy.add(batch.queue_ns[rows], batch.complete_ns[rows])
-
-
-def _place(row: Any) -> tuple[str, int, bool]:
-    return str(row.operation), int(row.length_bytes), bool(row.sequential)
+    def __init__(self, requests: Requests, chosen: str) -> None:
+        before = "ORDER BY queue_ns ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
+        times = requests.row(f"""
+            SELECT coalesce(sum(greatest(complete_ns - greatest(queue_ns, reach_ns), 0)), 0) AS busy_ns,
+                   sum(complete_ns - queue_ns) AS total_ns
+            FROM (SELECT *, coalesce(max(complete_ns) OVER ({before}), queue_ns) AS reach_ns
+                  FROM {chosen} AND complete_ns IS NOT NULL)""")
+        self.busy_ns = int(times["busy_ns"])
+        self.depth = int(times["total_ns"]) / self.busy_ns if self.busy_ns else None
+        """Time-weighted mean depth while any request was in flight, or None."""

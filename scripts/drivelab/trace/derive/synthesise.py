@@ -212,7 +212,9 @@ def synthesise(
         )
     refuse_source(output, [source])
     with open_trace(source) as trace:
-        equivalent = measure(trace, source, streams=streams, block_bytes=block_bytes)
+        if not trace.rows:
+            raise UserError(f"{source}: has no workload: no read or write moves data")
+        equivalent = measure(source, streams=streams, block_bytes=block_bytes)
         text = protocol_text(equivalent, name, trace.provenance, source.name, sha256_of(source))
     with writable(output):
         output.parent.mkdir(parents=True, exist_ok=True)

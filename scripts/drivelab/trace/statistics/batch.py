@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from drivelab.core.errors import UserError
-from drivelab.trace.parquet_schema import LONGEST_REQUEST_BYTES, OPERATIONS, has_queue_times
+from drivelab.trace.parquet_schema import LONGEST_REQUEST_BYTES, OPERATIONS
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -84,13 +84,6 @@ class Batch:
         late = (self.complete_ns != UNKNOWN) & (times_ns > self.complete_ns)
         return np.where((times_ns < self.queue_ns) | late, UNKNOWN, times_ns)
 
-    @cached_property
-    def backwards(self) -> int:
-        """Number of requests with a contradictory time, set to UNKNOWN."""
-        return int(
-            ((self.ints("complete_ns") != self.complete_ns) | (self.ints("dispatch_ns") != self.dispatch_ns)).sum()
-        )
-
 
 @dataclass
 class Times:
@@ -123,75 +116,6 @@ class Times:
         self.completed += int((complete_ns != UNKNOWN).sum())
 
 
-def lost(provenance: Mapping[str, Any]) -> int:
-    """Return the number of events that the tracer lost."""
-    return sum(dict(provenance.get("lost") or {}).values())
-
-
 def resolution_ns(provenance: Mapping[str, Any]) -> int:
     """Return the resolution of the trace's times in ns."""
     return int(provenance.get("time_resolution_ns") or 1)
-
-
-def notes(provenance: Mapping[str, Any]) -> dict[str, str]:
-    """Return a trace's marks, each with a short explanation."""
-    marks: dict[str, str] = {}
-    if lost(provenance):
-        marks["lossy"] = f"{lost(provenance):,} events were lost ({_counts(provenance['lost'])})"
-    left_out = int(provenance.get("malformed") or 0)
-    if left_out:
-        marks["incomplete"] = f"{left_out:,} malformed lines of the source were skipped"
-    if provenance.get("unmatched"):
-        reason = f"unmatched events: {_counts(provenance['unmatched'])}"
-        marks["incomplete"] = "; ".join(filter(None, [marks.get("incomplete"), reason]))
-    if not has_queue_times(provenance):
-        marks["issue times"] = "requests begin when they were issued to the drive; times before are not known"
-    if provenance.get("derived"):
-        marks["derived"] = "derived by: " + ", ".join(_step(step) for step in provenance["derived"])
-    if provenance.get("format_imported"):
-        marks["imported"] = f"imported from {provenance.get('source', 'a file')} ({provenance['format_imported']})"
-    if provenance.get("virtual"):
-        marks["virtual"] = "captured on a virtual drive: a model computed the latencies"
-    return marks
-
-
-def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{kind} {count:,}" for kind, count in counts.items())
-
-
-def _step(step: Any) -> str:
-    return str(step.get("step", step)) if isinstance(step, Mapping) else str(step)
-
-
-MOST = 200
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """`count` intervals of `width_ns` from `origin_ns`; the last may be shorter.
-
-    They cover the trace and its last instant, whose length is the resolution of the times.
-    """
-
-    origin_ns: int
-    width_ns: int
-    count: int
-    span_ns: int
-
-    @classmethod
-    def of(cls, origin_ns: int, duration_ns: int, resolution_ns: int) -> Intervals:
-        """Return at most MOST intervals, each a multiple of the resolution.
-
-        So every interval has the same number of instants.
-        """
-        span_ns = duration_ns + resolution_ns
-        width_ns = -(-span_ns // (MOST * resolution_ns)) * resolution_ns
-        return cls(origin_ns, width_ns, -(-span_ns // width_ns), span_ns)
-
-    def number(self, times_ns: Ints) -> Ints:
-        """Return each time's interval; times beyond the trace get the first or last."""
-        return np.clip((times_ns - self.origin_ns) // self.width_ns, 0, self.count - 1)
-
-    def edges_ns(self) -> Ints:
-        """Return the edges in ns from the origin, shape (count + 1,)."""
-        return np.minimum(np.arange(self.count + 1) * self.width_ns, self.span_ns)

@@ -3,81 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
-import numpy as np
-
-from drivelab.trace.statistics.batch import Ints
+import pandas as pd
 
 SUB_BITS = 6
 """64 bins per octave, exact below 128: FIO_IO_U_PLAT_BITS of fio's stat.h."""
 ERROR_PCT = 100 / (2 << SUB_BITS)
 """Largest error of a percentile, which is the middle of its bin."""
-BINS = (64 - SUB_BITS) << SUB_BITS
 
 
-def bin_of(values: Ints) -> Ints:
-    """Return the bin number of each value; values are at least 0."""
-    octave = np.frexp(values.astype(np.float64))[1].astype(np.int64) - 1
-    shift = np.maximum(octave - SUB_BITS, 0)
-    # A value that rounds up to the next power of two still gets its own bin: (s, 63) is (s - 1, 127).
-    return (shift << SUB_BITS) + (values >> shift)
+def histogram_sql(values: str) -> str:
+    """Return a query for the histogram of `values`, a query with a column `value` of numbers >= 0 or null.
+
+    The result has a row for each non-empty bin, ascending, after the other columns of `values`: the bin's bounds `low`
+    and `high`, both inclusive, and of its values the number, the exact sum `total`, the sum of the squares, the least
+    and the largest.
+    """
+    # log2 of a value just below a power of two may be rounded up; the value still gets its own bin.
+    shift = f"greatest(floor(log2(greatest(value, 1)))::BIGINT - {SUB_BITS}, 0)"
+    return f"""
+        SELECT * EXCLUDE (value, shift), value >> shift << shift AS low, low + (1::BIGINT << shift) - 1 AS high,
+               count(*) AS requests, sum(value) AS total, sum(value::DOUBLE * value) AS squares,
+               min(value) AS least, max(value) AS largest
+        FROM (SELECT *, {shift} AS shift FROM ({values}) WHERE value IS NOT NULL)
+        GROUP BY ALL ORDER BY ALL"""
 
 
-def bounds(bins: Ints) -> tuple[Ints, Ints]:
-    """Return the smallest and largest value of each bin, both inclusive."""
-    shift = np.maximum((bins >> SUB_BITS) - 1, 0)
-    low = (bins - (shift << SUB_BITS)) << shift
-    return low, low + ((np.int64(1) << shift) - 1)
+def mean(bins: pd.DataFrame) -> float:
+    """Return the mean of the values in a histogram; NaN for none."""
+    return sum(bins["total"]) / sum(bins["requests"]) if len(bins) else math.nan
 
 
-def whole_sum(values: Ints) -> int:
-    """Return the exact sum, also beyond 64 bits."""
-    return (int((values >> 24).sum()) << 24) + int((values & 0xFFFFFF).sum())
+def largest(bins: pd.DataFrame) -> float:
+    """Return the largest value in a histogram; NaN for none."""
+    return float(max(bins["largest"])) if len(bins) else math.nan
 
 
-class LogHistogram:
-    """Histogram of whole numbers >= 0; count, sum, minimum and maximum are exact."""
-
-    def __init__(self) -> None:
-        self.counts = np.zeros(BINS, np.int64)
-        self.n = 0
-        self.total = 0
-        self.least = 0
-        self.largest = 0
-
-    def add(self, values: Ints) -> None:
-        if not values.size:
-            return
-        self.counts += np.bincount(bin_of(values), minlength=BINS)
-        least, largest = int(values.min()), int(values.max())
-        self.least = min(self.least, least) if self.n else least
-        self.largest = max(self.largest, largest)
-        self.total += whole_sum(values)
-        self.n += values.size
-
-    @property
-    def mean(self) -> float:
-        """Mean of the values; NaN for none."""
-        return self.total / self.n if self.n else math.nan
-
-    def percentiles(self, *percents: float) -> list[float]:
-        """Return nearest-rank percentiles, each within ERROR_PCT; NaN for no values."""
-        return [percentile(self.counts, percent, self.least, self.largest) for percent in percents]
-
-    def bins(self) -> Iterable[tuple[int, int, int]]:
-        """Return (smallest, largest, count) of each non-empty bin."""
-        used = np.flatnonzero(self.counts)
-        low, high = bounds(used)
-        return zip(low.tolist(), high.tolist(), self.counts[used].tolist(), strict=True)
-
-
-def percentile(counts: Ints, percent: float, least: int, largest: int) -> float:
-    """Return the middle of the bin of rank ceil(percent % of n), clipped to the data."""
-    n = int(counts.sum())
-    if not n:
+def percentile(bins: pd.DataFrame, percent: float) -> float:
+    """Return the middle of the bin of rank ceil(percent % of n), clipped to the data; NaN for no values."""
+    if bins.empty:
         return math.nan
-    rank = max(1, math.ceil(percent / 100 * n - 1e-9))
-    number = np.searchsorted(np.cumsum(counts), rank)
-    low, high = bounds(np.array([number], np.int64))
-    return float(min(max((int(low[0]) + int(high[0])) / 2, least), largest))
+    reached = bins["requests"].cumsum().to_numpy()
+    rank = max(1, math.ceil(percent / 100 * int(reached[-1]) - 1e-9))
+    of_rank = bins.iloc[int(reached.searchsorted(rank))]
+    middle = (int(of_rank["low"]) + int(of_rank["high"])) / 2
+    return float(min(max(middle, min(bins["least"])), largest(bins)))

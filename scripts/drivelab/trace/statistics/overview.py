@@ -4,184 +4,229 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from drivelab.trace.parquet_schema import OPERATIONS
-from drivelab.trace.statistics import batch
-from drivelab.trace.statistics.batch import READ, WRITE
-from drivelab.trace.statistics.bins import ERROR_PCT, LogHistogram
+from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, has_queue_times
+from drivelab.trace.statistics.bins import ERROR_PCT, largest, mean, percentile
 from drivelab.trace.statistics.depth import Depth
-from drivelab.trace.statistics.latencies import PHASES, LengthCounts
-
-if TYPE_CHECKING:
-    from drivelab.trace.statistics.count import Counters
+from drivelab.trace.statistics.requests import Requests
 
 KNOWN_SHARE = 0.99
 """Least share of requests with a completion to derive idle time from requests in flight."""
+IDLE_GAP_NS = 100_000_000
+"""A longer time without arrivals counts as idle if completions are unknown."""
+PHASES = {
+    "Q2C": "complete_ns - queue_ns",
+    "Q2D": "dispatch_ns - queue_ns",
+    "D2C": "complete_ns - dispatch_ns",
+}
+"""Queued to completed, queued to dispatched, dispatched to completed, as in btt."""
+_COUNTED = {
+    **{flag: flag for flag in FLAGS},
+    "errors": "error <> 0",
+    "split": "pieces > 1",
+    "requeued": "requeues > 0",
+    "without_dispatch": "dispatch_ns IS NULL",
+    "without_completion": "complete_ns IS NULL",
+}
+"""Columns of `trace_operations` that count requests, and which."""
 
 
-def overview(counters: Counters, provenance: Mapping[str, Any]) -> pd.DataFrame:
+def extent(requests: Requests) -> tuple[int, int]:
+    """Return [low, high) of the reads and writes in bytes; 0, 0 without any."""
+    found = requests.row("SELECT min(offset_bytes) AS low, max(end_bytes) AS high FROM trace WHERE transfer")
+    return found["low"] or 0, found["high"] or 0
+
+
+def overview(
+    requests: Requests, by_operation: pd.DataFrame, streams: pd.DataFrame, arrivals: pd.DataFrame,
+    in_flight: Depth, dispatched: Depth, merged: int | None,
+) -> pd.DataFrame:  # fmt: skip
     """Return the row of table `trace_overview`, without its column `trace`.
 
     docs/trace_statistics.md defines each value.
     """
-    survey, notes = counters.survey, batch.notes(provenance)
-    between = counters.arrivals.between
-    p50, p90, p99 = (value / 1e3 for value in between.percentiles(50, 90, 99))
-    moved = slice(READ, WRITE + 1)
-    transfers, moved_bytes = int(survey.operations[moved].sum()), int(survey.bytes[moved].sum())
+    provenance, times = requests.provenance, requests.times
+    marks = notes(provenance)
+    moved = requests.kinds[0]
+    moved = moved[moved["operation"].isin(["read", "write"])]
+    sequential = moved["sequential"].astype(bool)
+    transfers, (footprint, block_bytes) = int(moved["requests"].sum()), requests.footprint
+    blocks = footprint.sum() * block_bytes
+    main = streams[streams["main"].astype(bool)]
+    low_bytes, high_bytes = extent(requests)
+    bytes_of = by_operation.set_index("operation")["bytes"]
     origin = ("title", "application", "source", "backend", "format_imported", "kernel", "first_event")
+    queue_depth = in_flight.statistics()
     row = {
         **{name: _text(provenance.get(name)) for name in origin},
-        "marks": list(notes),
-        "notes": list(notes.values()),
+        "marks": list(marks),
+        "notes": list(marks.values()),
         "capacity_bytes": provenance.get("capacity_bytes"),
-        "time_resolution_ns": counters.resolution_ns,
-        "lost": batch.lost(provenance),
+        "time_resolution_ns": requests.resolution_ns,
+        "lost": _lost(provenance),
         "malformed": int(provenance.get("malformed") or 0),
         "unmatched": sum(dict(provenance.get("unmatched") or {}).values()),
-        "requests": survey.requests,
-        "duration_s": survey.duration_ns / 1e9,
-        "read_bytes": int(survey.bytes[READ]),
-        "write_bytes": int(survey.bytes[WRITE]),
-        "low_bytes": survey.low_bytes,
-        "high_bytes": survey.high_bytes,
-        "footprint_bytes": counters.timeline.footprint_bytes,
-        "read_footprint_bytes": counters.timeline.read_blocks << survey.words.block_shift,
-        "write_footprint_bytes": counters.timeline.write_blocks << survey.words.block_shift,
-        "footprint_block_bytes": survey.words.block_bytes,
-        "sequential_share_pct": _share(survey.sequential.sum(), transfers),
-        "sequential_bytes_share_pct": _share(survey.sequential_bytes.sum(), moved_bytes),
-        "strict_sequential_share_pct": _share(survey.strict.sum(), transfers),
-        "length_step_bytes": survey.lengths.step_bytes,
-        "streams": len(counters.streams),
-        "main_streams": int(counters.streams["main"].sum()),
-        "main_streams_share_pct": _share(counters.streams.loc[counters.streams["main"], "requests"].sum(), transfers),
-        "interarrival_mean_us": between.mean / 1e3,
-        "interarrival_p50_us": p50,
-        "interarrival_p90_us": p90,
-        "interarrival_p99_us": p99,
-        "interarrival_max_us": between.largest / 1e3 if between.n else math.nan,
-        "interarrival_variation": counters.arrivals.variation,
+        "requests": times.requests,
+        "duration_s": times.duration_ns / 1e9,
+        "read_bytes": int(bytes_of["read"]),
+        "write_bytes": int(bytes_of["write"]),
+        "low_bytes": low_bytes,
+        "high_bytes": high_bytes,
+        "footprint_bytes": int(blocks["new"]),
+        "read_footprint_bytes": int(blocks["read"]),
+        "write_footprint_bytes": int(blocks["written"]),
+        "footprint_block_bytes": block_bytes,
+        "sequential_share_pct": _share(moved.loc[sequential, "requests"].sum(), transfers),
+        "sequential_bytes_share_pct": _share(moved.loc[sequential, "bytes"].sum(), moved["bytes"].sum()),
+        "strict_sequential_share_pct": _share(moved["strict"].sum(), transfers),
+        "length_step_bytes": requests.kinds[1],
+        "streams": len(streams),
+        "main_streams": len(main),
+        "main_streams_share_pct": _share(main["requests"].sum(), transfers),
+        "interarrival_mean_us": mean(arrivals) / 1e3,
+        **{f"interarrival_p{percent}_us": percentile(arrivals, percent) / 1e3 for percent in (50, 90, 99)},
+        "interarrival_max_us": largest(arrivals) / 1e3,
+        "interarrival_variation": variation(arrivals),
         "bin_error_pct": ERROR_PCT,
-        **_depth("queue_depth", counters.queued, survey.duration_ns),
-        **_depth("dispatch_depth", counters.dispatched.depth, survey.duration_ns),
-        **_idle(counters),
-        **_events(counters),
+        **{f"queue_depth_{name}": _if(requests.has_queue_times, value) for name, value in queue_depth.items()},
+        **{f"dispatch_depth_{name}": value for name, value in dispatched.statistics().items()},
+        **_idle(requests, in_flight),
+        "merged": merged,
+        **_events(requests, by_operation),
     }
     return pd.DataFrame([row])
 
 
-def operations(counters: Counters) -> pd.DataFrame:
+def variation(arrivals: pd.DataFrame) -> float:
+    """Return the coefficient of variation of interarrival times: 0 for a clock, 1 for Poisson."""
+    count = sum(arrivals["requests"])
+    if count < 2 or not sum(arrivals["total"]):
+        return math.nan
+    return math.sqrt(max(sum(arrivals["squares"]) / count - mean(arrivals) ** 2, 0.0)) / mean(arrivals)
+
+
+def operations(requests: Requests, kinds: pd.DataFrame, latency: pd.DataFrame) -> pd.DataFrame:
     """Return table `trace_operations` without column `trace`, in OPERATIONS order."""
-    survey = counters.survey
-    sizes = survey.lengths.frame()
+    counted = ", ".join(f"count(*) FILTER ({chosen}) AS {name}" for name, chosen in _COUNTED.items())
+    counts = requests.rows(f"SELECT operation, {counted} FROM trace GROUP BY operation").set_index("operation")
+    counts = counts.reindex(list(OPERATIONS), fill_value=0)
     rows = []
-    for number, operation in enumerate(OPERATIONS):
-        sizes_, n = sizes[sizes["operation"] == operation], int(survey.operations[number])
-        least, median, p99, largest = _sizes(sizes_)
+    for operation in OPERATIONS:
+        of_operation = kinds[kinds["operation"] == operation]
+        number, moved_bytes = int(of_operation["requests"].sum()), int(of_operation["bytes"].sum())
+        follows = of_operation["sequential"].astype(bool)
+        transfers = number if operation in ("read", "write") else 0
         rows.append(
             {
                 "operation": operation,
-                "requests": n,
-                "share_pct": _share(n, survey.requests),
-                "bytes": int(survey.bytes[number]),
-                "mean_bytes": int(survey.bytes[number]) / n if n else math.nan,
-                "min_bytes": least,
-                "p50_bytes": median,
-                "p99_bytes": p99,
-                "max_bytes": largest,
-                "sequential_share_pct": _share(survey.sequential[number], n if number <= WRITE else 0),
-                "strict_sequential_share_pct": _share(survey.strict[number], n if number <= WRITE else 0),
-                **{name: int(values[number]) for name, values in counters.operations.counts.items()},
-                **_latencies({phase: counters.latency.histograms[operation, phase] for phase in PHASES}),
+                "requests": number,
+                "share_pct": _share(number, requests.times.requests),
+                "bytes": moved_bytes,
+                "mean_bytes": moved_bytes / number if number else math.nan,
+                **_sizes(of_operation),
+                "sequential_share_pct": _share(of_operation.loc[follows, "requests"].sum(), transfers),
+                "strict_sequential_share_pct": _share(of_operation["strict"].sum(), transfers),
+                **{name: int(counts.loc[operation, name]) for name in _COUNTED},
+                **_latencies(latency[latency["operation"] == operation]),
             }
         )
     return pd.DataFrame(rows)
 
 
-def depths(counters: Counters) -> dict[str, Any]:
-    """Return the depth columns of table `trace_over_time`.
-
-    They are mean and largest depth in each interval, null if unknown.
-    """
-    columns: dict[str, Any] = {}
-    for name, depth in (("queue_depth", counters.queued), ("dispatch_depth", counters.dispatched.depth)):
-        largest = depth.largest()
-        nothing = np.full(counters.intervals.count, np.nan)
-        columns[f"{name}_mean"] = depth.mean() if depth.counted else nothing
-        columns[f"{name}_max"] = nothing if largest is None or not depth.counted else largest.astype(np.float64)
-    return columns
-
-
-def sizes(lengths: LengthCounts) -> pd.DataFrame:
-    """Return table `trace_sizes` without column `trace`."""
-    frame = lengths.frame().groupby(["operation", "length_bytes"], as_index=False)["requests"].sum()
-    return frame.assign(length_step_bytes=lengths.step_bytes)
-
-
-def _sizes(kinds: pd.DataFrame) -> tuple[float, float, float, float]:
+def _sizes(kinds: pd.DataFrame) -> dict[str, float]:
     """Return smallest, median, 99th percentile and largest length (nearest rank)."""
+    names = ("min_bytes", "p50_bytes", "p99_bytes", "max_bytes")
     if kinds.empty:
-        return (math.nan,) * 4
+        return dict.fromkeys(names, math.nan)
     reached = kinds["requests"].cumsum().to_numpy()
     ranks = [1, *(math.ceil(share * reached[-1] - 1e-9) for share in (0.5, 0.99)), reached[-1]]
-    least, median, p99, largest = kinds["length_bytes"].to_numpy(np.float64)[np.searchsorted(reached, ranks)]
-    return float(least), float(median), float(p99), float(largest)
+    lengths = kinds["length_bytes"].to_numpy(np.float64)[np.searchsorted(reached, ranks)]
+    return dict(zip(names, lengths.tolist(), strict=True))
 
 
-def _latencies(histograms: Mapping[str, LogHistogram]) -> dict[str, float]:
+def _latencies(latency: pd.DataFrame) -> dict[str, float]:
     columns: dict[str, float] = {}
-    for phase, histogram in histograms.items():
-        p50, p99, p999 = histogram.percentiles(50, 99, 99.9)
-        largest = histogram.largest if histogram.n else math.nan
-        values = {"mean": histogram.mean, "p50": p50, "p99": p99, "p999": p999, "max": largest}
+    for phase in PHASES:
+        bins = latency[latency["phase"] == phase]
+        values = {
+            "mean": mean(bins),
+            **{name: percentile(bins, percent) for name, percent in (("p50", 50), ("p99", 99), ("p999", 99.9))},
+            "max": largest(bins),
+        }
         columns |= {f"{phase.lower()}_{name}_us": value / 1e3 for name, value in values.items()}
     return columns
 
 
-def _depth(name: str, depth: Depth, duration_ns: int) -> dict[str, float]:
-    """Return depth statistics over the whole trace; NaN if unknown."""
-    largest = depth.largest()
-    known = depth.counted > 0
-    return {
-        f"{name}_mean": depth.total_ns / duration_ns if known and duration_ns else math.nan,
-        f"{name}_p50": depth.percentile(50) if known else math.nan,
-        f"{name}_p99": depth.percentile(99) if known else math.nan,
-        f"{name}_max": float(largest.max()) if known and largest is not None else math.nan,
-    }
-
-
-def _idle(counters: Counters) -> dict[str, Any]:
+def _idle(requests: Requests, in_flight: Depth) -> dict[str, Any]:
     """Return the idle share: from requests in flight, or else from gaps in arrivals."""
-    survey, arrivals, time_ns = counters.survey, counters.arrivals, counters.in_flight.time_ns()
-    by_gaps = _share(arrivals.idle_ns, survey.duration_ns)
-    known = time_ns is not None and survey.completed >= KNOWN_SHARE * survey.requests
+    times, gap_ns = requests.times, max(IDLE_GAP_NS, requests.resolution_ns)
+    gaps = requests.row(f"""
+        SELECT coalesce(sum(gap_ns) FILTER (gap_ns > {gap_ns}), 0) AS idle_ns
+        FROM (SELECT queue_ns - lag(queue_ns) OVER () AS gap_ns FROM trace)""")
+    by_gaps = _share(gaps["idle_ns"], times.duration_ns)
+    known = in_flight.known and times.completed >= KNOWN_SHARE * times.requests
     return {
-        "idle_share_pct": _share(time_ns[0], survey.duration_ns) if known and time_ns is not None else by_gaps,
+        "idle_share_pct": _share(in_flight.idle_ns, times.duration_ns) if known else by_gaps,
         "idle_basis": "nothing in flight" if known else "long gaps between arrivals",
         "idle_gap_share_pct": by_gaps,
-        "idle_gap_s": arrivals.idle_gap_ns / 1e9,
+        "idle_gap_s": gap_ns / 1e9,
     }
 
 
-def _events(counters: Counters) -> dict[str, Any]:
-    operations, dispatched = counters.operations, counters.dispatched
+def _events(requests: Requests, by_operation: pd.DataFrame) -> dict[str, Any]:
+    errors = requests.rows(
+        "SELECT error, count(*) AS requests FROM trace WHERE error <> 0 GROUP BY error ORDER BY error"
+    )
+    totals = by_operation[["split", "requeued", "errors", "without_dispatch", "without_completion"]].sum()
     return {
-        "merged": dispatched.merged if dispatched.identified else None,
-        **{name: operations.total(name) for name in ("split", "requeued", "errors")},
-        "error_codes": [f"errno {code}: {count}" for code, count in sorted(operations.errors.items())],
-        **{name: operations.total(name) for name in ("without_dispatch", "without_completion")},
-        "times_backwards": operations.backwards,
+        **{str(name): int(total) for name, total in totals.items()},
+        "error_codes": [f"errno {error.error}: {error.requests}" for error in errors.itertuples()],
+        **requests.row("SELECT count(*) AS times_backwards FROM trace WHERE backwards"),
     }
 
 
-def _share(part: int | np.int64, whole: int | np.int64) -> float:
+def notes(provenance: Mapping[str, Any]) -> dict[str, str]:
+    """Return a trace's marks, each with a short explanation."""
+    marks: dict[str, str] = {}
+    if _lost(provenance):
+        marks["lossy"] = f"{_lost(provenance):,} events were lost ({_counts(provenance['lost'])})"
+    left_out = int(provenance.get("malformed") or 0)
+    if left_out:
+        marks["incomplete"] = f"{left_out:,} malformed lines of the source were skipped"
+    if provenance.get("unmatched"):
+        reason = f"unmatched events: {_counts(provenance['unmatched'])}"
+        marks["incomplete"] = "; ".join(filter(None, [marks.get("incomplete"), reason]))
+    if not has_queue_times(provenance):
+        marks["issue times"] = "requests begin when they were issued to the drive; times before are not known"
+    if provenance.get("derived"):
+        steps = (str(step.get("step", step)) for step in provenance["derived"])
+        marks["derived"] = "derived by: " + ", ".join(steps)
+    if provenance.get("format_imported"):
+        marks["imported"] = f"imported from {provenance.get('source', 'a file')} ({provenance['format_imported']})"
+    if provenance.get("virtual"):
+        marks["virtual"] = "captured on a virtual drive: a model computed the latencies"
+    return marks
+
+
+def _lost(provenance: Mapping[str, Any]) -> int:
+    return sum(dict(provenance.get("lost") or {}).values())
+
+
+def _counts(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{kind} {count:,}" for kind, count in counts.items())
+
+
+def _share(part: float, whole: float) -> float:
     """Return a percentage; NaN if `whole` is 0."""
     return 100 * float(part) / float(whole) if whole else math.nan
+
+
+def _if(known: bool, value: float) -> float:
+    return value if known else math.nan
 
 
 def _text(value: Any) -> str | None:

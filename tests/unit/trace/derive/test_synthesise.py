@@ -22,16 +22,14 @@ from drivelab.recording.writer import read_journal
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure as run_measurement
 from drivelab.tables.windows import windows_table
-from drivelab.trace.derive.equivalent import BusyTime, Equivalent, measure
+from drivelab.trace.derive.equivalent import Equivalent, measure
 from drivelab.trace.derive.synthesise import synthesise
-from drivelab.trace.parquet_schema import open_trace
 
 MIB = 1 << 20
 
 
 def measured(path: Path, streams: int = 9, block_bytes: int = 512) -> Equivalent:
-    with open_trace(path) as trace:
-        return measure(trace, path, streams=streams, block_bytes=block_bytes)
+    return measure(path, streams=streams, block_bytes=block_bytes)
 
 
 def brute_streams(rows: list[Row], block_bytes: int) -> Counter[tuple[str, int, bool]]:
@@ -73,19 +71,6 @@ def test_streams_match_their_definition(rows: list[Row], most: int, block_bytes:
         for block in range(row.offset_bytes // 4096, -(-(row.offset_bytes + row.length_bytes) // 4096))
     }
     assert equivalent.footprint_bytes == 4096 * len(touched)
-
-
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15)), max_size=12), st.integers(1, 5))
-def test_busy_time_equals_counting_every_instant(spans: list[tuple[int, int]], size: int) -> None:
-    spans.sort()
-    busy = BusyTime()
-    for first in range(0, len(spans), size):
-        begin, length = np.array(spans[first : first + size], np.int64).T
-        busy.add(begin, begin + length)
-    at = [sum(begin <= now < begin + length for begin, length in spans) for now in range(60)]
-    assert busy.busy_ns == sum(map(bool, at))
-    assert busy.total_ns == sum(at)
-    assert busy.depth == (pytest.approx(sum(at) / sum(map(bool, at))) if any(at) else None)
 
 
 def mixed_rows() -> list[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import ModuleType
 
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,9 +13,9 @@ from hypothesis import strategies as st
 
 from drivelab.tables import io
 from drivelab.tables.schemas import TRACE_TABLES
-from drivelab.trace.statistics import batch
-from drivelab.trace.statistics.batch import MOST, Intervals
-from drivelab.trace.statistics.bins import BINS, ERROR_PCT, LogHistogram, bin_of, bounds, whole_sum
+from drivelab.trace.statistics.bins import ERROR_PCT, histogram_sql
+from drivelab.trace.statistics.overview import notes
+from drivelab.trace.statistics.requests import MOST, Intervals
 
 
 def stored(model: ModuleType, tables: dict, folder: Path) -> None:
@@ -105,7 +106,7 @@ def test_up_to_32_interleaved_streams_are_sequential(model: ModuleType) -> None:
 
 
 def test_marks_are_explained() -> None:
-    notes = batch.notes(
+    marks = notes(
         {
             "lost": {"overrun": 2000, "dropped": 1},
             "malformed": 3,
@@ -117,33 +118,25 @@ def test_marks_are_explained() -> None:
             "virtual": True,
         }
     )
-    assert tuple(notes) == ("lossy", "incomplete", "issue times", "derived", "imported", "virtual")
-    assert notes["lossy"] == "2,001 events were lost (overrun 2,000, dropped 1)"
-    assert notes["incomplete"] == "3 malformed lines of the source were skipped; unmatched events: C 1"
-    assert notes["derived"] == "derived by: cut, drop-idle"
-    assert notes["imported"] == "imported from a.csv.gz (msr)"
-    assert batch.notes({"lost": {}, "unmatched": {}}) == {}
+    assert tuple(marks) == ("lossy", "incomplete", "issue times", "derived", "imported", "virtual")
+    assert marks["lossy"] == "2,001 events were lost (overrun 2,000, dropped 1)"
+    assert marks["incomplete"] == "3 malformed lines of the source were skipped; unmatched events: C 1"
+    assert marks["derived"] == "derived by: cut, drop-idle"
+    assert marks["imported"] == "imported from a.csv.gz (msr)"
+    assert notes({"lost": {}, "unmatched": {}}) == {}
 
 
-@given(st.integers(0, (1 << 62) - 1))
-def test_each_value_is_in_its_bin(value: int) -> None:
-    number = bin_of(np.array([value], np.int64))
-    assert 0 <= number[0] < BINS
-    low, high = bounds(number)
-    assert low[0] <= value <= high[0]
-    middle = (int(low[0]) + int(high[0])) / 2
-    assert abs(middle - value) <= ERROR_PCT / 100 * value
-
-
-@given(st.lists(st.integers(0, 1 << 60), min_size=1))
-def test_histogram_totals_are_exact(values: list[int]) -> None:
-    histogram = LogHistogram()
-    for part in (values[:3], values[3:]):
-        histogram.add(np.array(part, np.int64))
-    assert (histogram.total, histogram.n) == (sum(values), len(values))
-    assert (histogram.least, histogram.largest) == (min(values), max(values))
-    assert whole_sum(np.array(values, np.int64)) == sum(values)
-    assert sum(count for _, _, count in histogram.bins()) == len(values)
+@given(st.lists(st.integers(0, (1 << 62) - 1) | st.integers(0, 62).map(lambda power: (1 << power) - 1), min_size=1))
+def test_each_value_is_in_its_bin_and_totals_are_exact(values: list[int]) -> None:
+    listed = ", ".join(f"({value})" for value in values)
+    with duckdb.connect() as database:
+        rows = database.execute(histogram_sql(f"SELECT * FROM (VALUES {listed}) listed(value)")).fetchall()
+    assert sum(total for _, _, _, total, *_ in rows) == sum(values)
+    for low, high, requests, _, _, least, largest in rows:
+        inside = [value for value in values if low <= value <= high]
+        assert (requests, least, largest) == (len(inside), min(inside), max(inside))
+        assert abs((low + high) / 2 - least) <= ERROR_PCT / 100 * least
+    assert sum(row[2] for row in rows) == len(values)
 
 
 @given(st.integers(0, 10**16), st.sampled_from([1, 100, 1000, 10**9]))
