@@ -5,54 +5,38 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
+
+from drivelab.cli.traces.action import FILE, FORMAT, TRACE, add_action, output
 
 
 def add_actions(actions: Any) -> None:
     """Register the actions with the sub-parsers of `drivelab trace`."""
-    action = actions.add_parser(
-        "import",
-        help="import a trace of another format to Parquet",
-        description="Imports one volume of a trace file, or several for one replay. Decompresses gzip, zstd and bzip2. "
-        "See docs/trace_formats.md.",
+    volume = "volume to import, if the file holds several; repeatable"
+    limit = {"type": _count, "default": 0, "metavar": "N", "help": "malformed lines to allow (default: 0)"}
+    arguments = {
+        "file": FILE,
+        "--format": FORMAT,
+        "--volume": {"action": "append", "metavar": "V", "help": volume},
+        "--max-malformed": limit,
+        "--output": output("OUT.parquet", "trace to write"),
+    }
+    more = (
+        "Imports one volume of a trace file, or several for one replay. Decompresses gzip, zstd and bzip2. See "
+        "docs/trace_formats.md."
     )
-    action.add_argument("file", type=Path, metavar="FILE", help="trace file in another format")
-    action.add_argument("--format", metavar="F", help="format of the file (default: detected from the content)")
-    action.add_argument(
-        "--volume", action="append", metavar="V", help="volume to import, if the file holds several; repeatable"
-    )
-    action.add_argument(
-        "--max-malformed", type=_count, default=0, metavar="N", help="malformed lines to allow (default: 0)"
-    )
-    action.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="trace to write")
-    action.add_argument("--json", action="store_true", help="print the report as JSON")
-    action.set_defaults(handler=_import)
-
-    action = actions.add_parser("volumes", help="list the volumes of a trace file and their requests")
-    action.add_argument("file", type=Path, metavar="FILE", help="trace file in another format")
-    action.add_argument("--format", metavar="F", help="format of the file (default: detected from the content)")
-    action.add_argument("--json", action="store_true", help="print the list as JSON")
-    action.set_defaults(handler=_volumes)
-
-    action = actions.add_parser("export", help="export a Parquet trace to another format")
-    action.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
-    action.add_argument("--format", required=True, metavar="F", help="fio-iolog-v3 or blkparse-text")
-    action.add_argument("--name", default="trace", metavar="NAME", help="file name inside an iolog (default: trace)")
-    action.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        required=True,
-        metavar="OUT",
-        help="file to write; compressed if its name ends with .gz or .zst",
-    )
-    action.add_argument("--json", action="store_true", help="print the report as JSON")
-    action.set_defaults(handler=_export)
-
-    action = actions.add_parser("formats", help="list the formats for import and export")
-    action.add_argument("--json", action="store_true", help="print the list as JSON")
-    action.set_defaults(handler=_formats)
+    add_action(actions, "import", _import, "import a trace of another format to Parquet", arguments, more)
+    words = "list the volumes of a trace file and their requests"
+    add_action(actions, "volumes", _volumes, words, {"file": FILE, "--format": FORMAT})
+    arguments = {
+        "trace": TRACE,
+        "--format": {"required": True, "metavar": "F", "help": "fio-iolog-v3 or blkparse-text"},
+        "--name": {"default": "trace", "metavar": "NAME", "help": "file name inside an iolog (default: trace)"},
+        "--output": output("OUT", "file to write; compressed if its name ends with .gz or .zst"),
+    }
+    add_action(actions, "export", _export, "export a Parquet trace to another format", arguments)
+    add_action(actions, "formats", _formats, "list the formats for import and export", {})
 
 
 def _count(text: str) -> int:
@@ -64,13 +48,8 @@ def _count(text: str) -> int:
 def _import(options: argparse.Namespace) -> int:
     from drivelab.trace.formats.common.importing import import_trace
 
-    report = import_trace(
-        options.file,
-        options.output,
-        format_name=options.format,
-        volume=options.volume,
-        max_malformed=options.max_malformed,
-    ).as_dict()
+    wanted = {"format_name": options.format, "volume": options.volume, "max_malformed": options.max_malformed}
+    report = asdict(import_trace(options.file, options.output, **wanted))
     if options.json:
         print(json.dumps(report, indent=1))
         return 0
@@ -101,9 +80,8 @@ def _export(options: argparse.Namespace) -> int:
     from drivelab.trace import trace_catalogue
     from drivelab.trace.formats.common.exporting import export_trace
 
-    report = export_trace(
-        trace_catalogue.locate(options.trace), options.output, format_name=options.format, volume=options.name
-    ).as_dict()
+    source = trace_catalogue.locate(options.trace)
+    report = asdict(export_trace(source, options.output, format_name=options.format, volume=options.name))
     if options.json:
         print(json.dumps(report, indent=1))
     else:
@@ -120,7 +98,7 @@ def _formats(options: argparse.Namespace) -> int:
             "what": form.title,
             "columns": form.columns,
             "units": form.units,
-            "import": form.read is not None,
+            "import": True,
             "export": form.write is not None,
         }
         for form in all_formats().values()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -27,10 +26,6 @@ class ExportReport:
     """Requests in the trace."""
     dropped: dict[str, int]
     altered: dict[str, int]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
-        return asdict(self)
 
 
 def export_trace(path: Path, output: Path, *, format_name: str, volume: str = "trace") -> ExportReport:
@@ -54,4 +49,4 @@ def export_trace(path: Path, output: Path, *, format_name: str, volume: str = "t
         finally:
             with suppress(OSError):
                 part.unlink()
-        return ExportReport(format_name, trace.rows, dict(losses.dropped), dict(losses.altered))
+        return ExportReport(format_name, trace.rows, dict(+losses.dropped), dict(+losses.altered))
