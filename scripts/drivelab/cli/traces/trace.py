@@ -8,31 +8,25 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli.traces import trace_derive, trace_formats, trace_info
+from drivelab.cli.traces import trace_filter, trace_formats, trace_info
+from drivelab.cli.traces.action import add_action, output
 
 
 def add_parser(commands: Any) -> None:
     """Register `trace` and its actions."""
     parser = commands.add_parser("trace", help="decode, import, derive and inspect traces")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    action = actions.add_parser(
-        "decode",
-        help="decode a raw capture to a Parquet trace",
-        description="Turns the files of blktrace or of 'drivelab capture' into one row per request.",
-    )
-    action.add_argument(
-        "source", type=Path, metavar="SOURCE", help="folder of a capture, base name as for blkparse -i, or merged dump"
-    )
-    action.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="trace to write")
-    action.add_argument(
-        "--device", metavar="MAJOR:MINOR", help="device to decode, if the files have events of several devices"
-    )
-    action.add_argument("--json", action="store_true", help="print the summary as JSON")
-    action.set_defaults(handler=_decode)
-    action = actions.add_parser("list", help="list the traces of the catalogue in traces/")
-    action.add_argument("--json", action="store_true", help="print the list as JSON")
-    action.set_defaults(handler=_list)
-    for module in (trace_info, trace_formats, trace_derive):
+    source = "folder of a capture, base name as for blkparse -i, or merged dump"
+    device = "device to decode, if the files have events of several devices"
+    arguments = {
+        "source": {"type": Path, "metavar": "SOURCE", "help": source},
+        "--output": output("OUT.parquet", "trace to write"),
+        "--device": {"metavar": "MAJOR:MINOR", "help": device},
+    }
+    more = "Turns the files of blktrace or of 'drivelab capture' into one row per request."
+    add_action(actions, "decode", _decode, "decode a raw capture to a Parquet trace", arguments, more)
+    add_action(actions, "list", _list, "list the traces of the catalogue in traces/", {})
+    for module in (trace_info, trace_formats, trace_filter):
         module.add_actions(actions)
 
 
