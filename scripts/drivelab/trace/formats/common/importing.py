@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from drivelab.trace.formats.common.sorting import count_volumes, in_time_order, 
 from drivelab.trace.formats.common.source import open_source
 from drivelab.trace.formats.common.trace_format import LONGEST_NS, Format, Tally
 from drivelab.trace.parquet_schema import (
+    BATCH_ROWS,
     BEGINS,
     FLAGS,
     ISSUE,
@@ -154,15 +156,18 @@ def _requests(
         }
         for column in schema:
             if column.name not in known:
-                known[column.name] = _repeated(_UNKNOWN[column.name], column.type, batch.num_rows)
+                known[column.name] = _unknown(column.name, -(-batch.num_rows // BATCH_ROWS)).slice(0, batch.num_rows)
         _count(batch, known["complete_ns"], int(ticks[-1]) * form.tick_ns, tally)
         yield pa.RecordBatch.from_arrays([known[name] for name in schema.names], schema=schema)
 
 
-def _repeated(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
+@lru_cache(len(_UNKNOWN))
+def _unknown(name: str, batches: int) -> pa.Array:
+    """Return a column of default values, of BATCH_ROWS rows for each batch."""
+    kind, rows = REQUESTS.field(name).type, batches * BATCH_ROWS
     if not pa.types.is_dictionary(kind):
-        return pa.repeat(pa.scalar(value, kind), rows)
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), [value])
+        return pa.repeat(pa.scalar(_UNKNOWN[name], kind), rows)
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), [_UNKNOWN[name]])
 
 
 def _count(batch: pa.RecordBatch, complete_ns: pa.Array, last_queue_ns: int, tally: Tally) -> None:
