@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import random
-import shutil
-import subprocess
 from pathlib import Path
 
 import pandas as pd
@@ -84,30 +81,6 @@ def test_blkparse_text_of_the_trace_imports_alike(trace: Path, tmp_path: Path) -
     assert " Q " not in (tmp_path / "t.txt").read_text()
     assert import_trace(tmp_path / "t.txt", tmp_path / "again.parquet").begins == "issue"
     assert_equal(trace, tmp_path / "again.parquet")
-
-
-@pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
-@pytest.mark.parametrize("seed", range(3))
-def test_the_decoder_and_the_import_of_blkparse_agree(seed: int, tmp_path: Path) -> None:
-    folder = write_capture(tmp_path / "c", [*ISSUED, *random_events(seed)])
-    text = subprocess.run(["blkparse", "-i", "trace"], cwd=folder, capture_output=True, text=True, check=True).stdout
-    (tmp_path / "t.txt").write_text(text)
-    decode(folder, tmp_path / "binary.parquet")
-    report = import_trace(tmp_path / "t.txt", tmp_path / "text.parquet")
-    assert (report.rows, report.malformed) == (6 + 200, 0)
-    assert_equal(tmp_path / "binary.parquet", tmp_path / "text.parquet")
-
-
-def random_events(seed: int) -> list[Event]:
-    """Return 200 requests that overlap in time, except flushes of the drive."""
-    draw, events = random.Random(seed), list[Event]()
-    for number in range(200):
-        begin, taken = 10_000 + 100 * number, draw.randrange(10, 1000)
-        flags = draw.choice(["R", "RA", "W", "WS", "WFS", "FN"])
-        place = (0, 0) if flags == "FN" else (8 * draw.randrange(1, 400), draw.choice([4096, 65536]))
-        taken = min(taken, 90) if flags == "FN" else taken
-        events += [(begin, "D", flags, *place), (begin + taken, "C", flags, *place)]
-    return sorted(events)
 
 
 def assert_equal(binary: Path, text: Path) -> None:

@@ -328,25 +328,22 @@ def _repeated(trace: TraceFile, source: Path, chosen: Filter, facts: Facts, chan
     if not 1 <= times <= MOST_TIMES:
         raise UserError(f"{source}: {times} repetitions are not possible; give 1 to {MOST_TIMES}")
     capacity = trace.provenance.get("capacity_bytes")
-    id_span = _dispatch_id_span(trace, source, capacity)
+    ids = _dispatch_ids(trace, source, capacity)
     facts |= {"times": times, "shift_bytes": capacity or 0, "written_bytes": times * writes}
     changes |= {"capacity_bytes": capacity * times} if capacity else {}
     span_ns = round(duration_s * 1e9) + 1
     for number in range(times):
         for requests in _ordered(trace.batches(), source):
-            moved = _added(_added(requests, _TIMES, number * span_ns), ["dispatch_id"], number * id_span)
+            moved = _added(_added(requests, _TIMES, number * span_ns), ["dispatch_id"], number * ids)
             if number and capacity:
                 empty = requests["length_bytes"].to_numpy() == 0
                 moved = _added(moved, ["offset_bytes"], np.where(empty, 0, number * capacity))
             yield moved
 
 
-def _dispatch_id_span(trace: TraceFile, source: Path, capacity: int | None) -> int:
-    """Return by how much each repetition's dispatch numbers exceed those of the one before.
-
-    Raises UserError if a request lies beyond the device.
-    """
-    known: list[int] = []
+def _dispatch_ids(trace: TraceFile, source: Path, capacity: int | None) -> int:
+    """Return how many dispatch numbers a repetition takes; raise UserError if a request lies beyond the device."""
+    most = -1
     for requests in trace.batches(["queue_ns", "offset_bytes", "length_bytes", "dispatch_id"]):
         end_bytes = int(Batch(requests).end_bytes.max(initial=0))
         if capacity and end_bytes > capacity:
@@ -354,7 +351,5 @@ def _dispatch_id_span(trace: TraceFile, source: Path, capacity: int | None) -> i
                 f"{source}: a request ends at byte {end_bytes}, beyond the device's {capacity}; decode or import the "
                 "trace again"
             )
-        ids = pc.min_max(requests["dispatch_id"]).as_py().values()
-        known = [number for number in (*known, *ids) if number is not None]
-        known = [min(known), max(known)] if known else []
-    return known[1] - known[0] + 1 if known else 0
+        most = max(most, pc.max(requests["dispatch_id"]).as_py() or 0)
+    return most + 1
