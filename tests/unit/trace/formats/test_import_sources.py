@@ -92,7 +92,7 @@ def test_several_candidates_are_named(tmp_path: Path, monkeypatch: pytest.Monkey
         import_trace(path, tmp_path / "t.parquet")
 
 
-def test_several_volumes_are_not_mixed(tmp_path: Path) -> None:
+def test_several_volumes_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     path.write_bytes(lines([5, 6], 7) + lines([1, 2, 3], 8) + lines([7], 7))
     with pytest.raises(UserError, match=r"has several volumes \(7, 8\); choose one with --volume; .*trace volumes"):
@@ -105,6 +105,9 @@ def test_several_volumes_are_not_mixed(tmp_path: Path) -> None:
         import_trace(path, tmp_path / "t.parquet", volume="9")
     volumes, tally = list_volumes(path)
     assert (volumes, tally.malformed) == ({"7": 3, "8": 3}, 0)
+    monkeypatch.setattr(sorting, "MOST_VOLUMES", 1)
+    with pytest.raises(UserError, match="has more than 1 volumes"):
+        import_trace(path, tmp_path / "u.parquet", volume="7")
 
 
 def test_several_volumes_can_be_one_trace(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def of_volumes(batches: Iterable[pa.RecordBatch], chosen: Sequence[str], tally: 
                 "several make one trace for one replay; 'drivelab trace volumes' lists them"
             )
         rows = batch if len(chosen) > 1 or not has_volumes else batch.drop_columns(["volume"])
-        if chosen and set(tally.volumes) - set(chosen):
+        if chosen and not tally.volumes.keys() <= set(chosen):
             places = [place for place, name in enumerate(batch["volume"].dictionary.to_pylist()) if name in chosen]
             rows = rows.filter(pa.array(np.isin(batch["volume"].indices.to_numpy(), places)))
         yield rows
