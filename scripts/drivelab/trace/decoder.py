@@ -31,6 +31,9 @@ _MOST_CORRECTIONS = 1 << 20
 _MISMATCHES = (
     "dispatches", "completions", "requeues", "undispatched", "uncompleted", "time_backwards", "impossible", "forgotten",
 )  # fmt: skip
+_SAME_COUNTS = (
+    "events", "passthrough", "device_flushes", "data_completions", "empty_completions", "empty_queued", "other_devices",
+)  # fmt: skip
 _CANNOT_READ, _NO_RECORD, _NO_MEMORY = 1, 2, 3
 _GZIP = 0x8B1F
 _NULLABLE = ("dispatch_ns", "complete_ns", "dispatch_id")
@@ -177,18 +180,12 @@ class Decoder:
             by_action[records.letter(kind)] += count
         unmatched = dict(zip(_MISMATCHES, counts.mismatches, strict=True)) | {"process_names": counts.dropped_names}
         return Counts(
-            events=counts.events,
+            **{name: getattr(counts, name) for name in _SAME_COUNTS},
             events_by_action={name: count for name, count in sorted(by_action.items()) if count},
             requests=counts.rows,
-            passthrough=counts.passthrough,
-            device_flushes=counts.device_flushes,
-            data_completions=counts.data_completions,
-            empty_completions=counts.empty_completions,
-            empty_queued=counts.empty_queued,
             unmatched={kind: int(count) for kind, count in sorted(unmatched.items()) if count},
             sequence_gaps=sum(file.sequence_gaps for file in facts),
             truncated_files=sum(file.truncated_bytes > 0 for file in facts),
-            other_devices=counts.other_devices,
             origin_ns=counts.origin,
         )
 

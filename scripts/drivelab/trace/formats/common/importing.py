@@ -34,6 +34,7 @@ from drivelab.trace.parquet_schema import (
 from drivelab.trace.records import refuse_source, writable
 
 _MOVES_DATA = [OPERATIONS.index("read"), OPERATIONS.index("write")]
+_OF_THE_REPORT = ("malformed", "skipped", "unmatched", "duration_s", "time_resolution_ns")
 _UNKNOWN: dict[str, Any] = {
     **dict.fromkeys(FLAGS, False),
     "process": "",
@@ -208,12 +209,8 @@ def _provenance(path: Path, report: ImportReport) -> dict[str, Any]:
         "source": path.name,
         "format_imported": report.format,
         **({VOLUMES_KEY: report.volumes} if report.volumes else {"volume": report.volume}),
-        "malformed": report.malformed,
-        "skipped": report.skipped,
-        "unmatched": report.unmatched,
+        **{name: getattr(report, name) for name in _OF_THE_REPORT},
         "lost": {"malformed": report.malformed} if report.malformed else {},
-        "duration_s": report.duration_s,
-        "time_resolution_ns": report.time_resolution_ns,
         **({"first_event": report.first_event} if report.first_event else {}),
         **({BEGINS: report.begins} if report.begins else {}),
     }
