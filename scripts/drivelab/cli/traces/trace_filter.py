@@ -58,8 +58,7 @@ def add_actions(actions: Any) -> None:
 
 def _filter(options: argparse.Namespace) -> int:
     from drivelab.trace import trace_catalogue
-    from drivelab.trace.derive.filter import Filter
-    from drivelab.trace.derive.filter_trace import filter_trace
+    from drivelab.trace.derive.filter import Filter, filter_trace
 
     if options.idle_keep is not None and options.idle_above is None:
         raise UserError("--idle-keep: give the longest gap that is not changed with --idle-above")

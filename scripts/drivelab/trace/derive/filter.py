@@ -1,4 +1,4 @@
-"""Keep some requests of a trace, move their times, or repeat it."""
+"""Derive a trace from another: keep some of its requests, move their times, or repeat it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,31 @@ import pyarrow.compute as pc
 
 from drivelab.core.errors import UserError, suggestion
 from drivelab.core.units import format_size
-from drivelab.trace.parquet_schema import BEGINS, ISSUE, OPERATIONS, REQUESTS, VOLUME, VOLUMES_KEY, TraceFile, extent
+from drivelab.trace.parquet_schema import (
+    BEGINS,
+    ISSUE,
+    OPERATIONS,
+    REQUESTS,
+    VOLUME,
+    VOLUMES_KEY,
+    TraceFile,
+    TraceWriter,
+    extent,
+    open_trace,
+    row_groups,
+)
+from drivelab.trace.records import refuse_source, writable
 from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints, resolution_ns
+from drivelab.trace.trace_catalogue import sha256_of
 
 MOST_TIMES = 100_000
 """Most repetitions."""
 _TIMES = ("queue_ns", "dispatch_ns", "complete_ns")
+_OF_THE_SOURCE = (
+    "requests", "events", "events_by_action", "passthrough", "other_devices", "device_flushes", "duration_s",
+)  # fmt: skip
+"""Counts of the source. A derived trace lists them under its source, not as its own."""
+_IDENTITY = ("name", "title", "application", "first_event", "capacity_bytes", "lost", "unmatched", "malformed")
 Facts = dict[str, Any]
 Batches = Iterator[pa.RecordBatch]
 
@@ -77,11 +96,9 @@ class Filter:
             raise UserError(
                 f"from {show_ns(self.from_ns)} to {show_ns(self.to_ns)} is empty; make 'to' later than 'from'"
             )
-        if (self.idle_keep_ns or 0) > (self.idle_above_ns or 0):
-            raise UserError(
-                f"keeping {show_ns(self.idle_keep_ns or 0)} of gaps above {show_ns(self.idle_above_ns or 0)} would "
-                "lengthen some gaps; keep less"
-            )
+        above_ns, keep_ns = self.idle_above_ns or 0, self.idle_keep_ns or 0
+        if keep_ns > above_ns:
+            raise UserError(f"{show_ns(keep_ns)} would lengthen some gaps above {show_ns(above_ns)}; keep less")
         repeated = self.times is not None or self.written_bytes is not None
         steps = {
             "volume": self.volume is not None,
@@ -99,7 +116,45 @@ class Filter:
         return used
 
 
-def changed(trace: TraceFile, source: Path, chosen: Filter, facts: Facts, changes: Facts) -> Batches:
+def filter_trace(source: Path, output: Path, chosen: Filter) -> Facts:
+    """Derive a trace from another in bounded memory; return the entry of `derived`.
+
+    Raises UserError and writes no output when the source is not a trace or is damaged, the output is the source or
+    cannot be written, the filter is contradictory or does not fit the trace, or no request is left.
+    """
+    steps = chosen.steps
+    refuse_source(output, [source])
+    with open_trace(source, several=chosen.volume is not None) as trace:
+        facts: Facts = {}
+        changes: Facts = {}
+        batches = _changed(trace, source, chosen, facts, changes)
+        with writable(output), TraceWriter(output) as writer:
+            for table in row_groups(batches):
+                # Encode again, or names of removed processes would stay in the file.
+                names = table["process"].combine_chunks().dictionary_decode().dictionary_encode()
+                writer.write(table.set_column(table.schema.get_field_index("process"), "process", names))
+            if not writer.rows:
+                raise UserError(f"{source}: no request is left: {_why_none(facts)}; no file was written")
+            known = {key: trace.provenance[key] for key in (*_IDENTITY, *_OF_THE_SOURCE) if key in trace.provenance}
+            known |= {"file": source.name, "sha256": sha256_of(source), "requests": trace.rows}
+            entry = {"step": ", ".join(steps), **facts, "requests": writer.rows, "source": known}
+            kept = {key: value for key, value in trace.provenance.items() if key not in ("format", *_OF_THE_SOURCE)}
+            # Lost and unmatched events stay listed: they may belong to the part that is left.
+            about = {**kept, **changes, "derived": [*trace.provenance.get("derived", []), entry]}
+            writer.finish({key: value for key, value in about.items() if value is not None})
+    return entry
+
+
+def _why_none(facts: Mapping[str, Any]) -> str:
+    absent = [name for name, count in facts.get("found", {}).items() if not count]
+    if absent:
+        return f"it has no request of {', '.join(absent)}"
+    if "last_queued_ns" in facts:
+        return f"none was queued between the given times, and the last at {show_ns(facts['last_queued_ns'])}"
+    return "none matches all criteria" if "found" in facts else "the trace has no request"
+
+
+def _changed(trace: TraceFile, source: Path, chosen: Filter, facts: Facts, changes: Facts) -> Batches:
     """Return the changed requests; `facts` and provenance `changes` are complete when all have been read.
 
     Raises UserError, also while reading, when the filter does not fit the trace.

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from made_traces import PROCESSES, Row, batch_sizes, batches_of, made_up, read, unhurried, write
 
 from drivelab.core.errors import UserError
-from drivelab.trace.derive.filter import Filter
-from drivelab.trace.derive.filter_trace import filter_trace
+from drivelab.trace.derive.filter import Filter, filter_trace
 
 SPAN = [
     Row(0, 1, 30),  # completed before the cut

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from made_traces import Row, batch_sizes, batches_of, made_up, read, unhurried, write
 
 from drivelab.core.errors import UserError
-from drivelab.trace.derive.filter import Filter
-from drivelab.trace.derive.filter_trace import filter_trace
+from drivelab.trace.derive.filter import Filter, filter_trace
 from drivelab.trace.parquet_schema import extent
 
 

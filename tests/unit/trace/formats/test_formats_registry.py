@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.cli.traces.trace_formats import add_actions
+from drivelab.cli.traces.trace import add_parser
 from drivelab.trace import formats
 from drivelab.trace.formats import all_formats
 from drivelab.trace.parquet_schema import read_trace
@@ -16,8 +16,8 @@ from drivelab.trace.parquet_schema import read_trace
 
 def run(*arguments: str | Path) -> int:
     parser = argparse.ArgumentParser()
-    add_actions(parser.add_subparsers(required=True))
-    options = parser.parse_args([str(argument) for argument in arguments])
+    add_parser(parser.add_subparsers(required=True))
+    options = parser.parse_args(["trace", *map(str, arguments)])
     return int(options.handler(options))
 
 
