@@ -54,10 +54,8 @@ def _version(head: bytes) -> int | None:
 
 def _looks_like(head: bytes) -> bool:
     version = _version(head)
-    if version is None:
-        return False
-    first = np.frombuffer(head, VERSIONS[version], count=1)
-    return bool(_CODES[first["cmd"][0]] != _UNKNOWN)
+    first = None if version is None else np.frombuffer(head, VERSIONS[version], count=1)
+    return first is not None and bool(_CODES[first["cmd"][0]] != _UNKNOWN)
 
 
 def _read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:

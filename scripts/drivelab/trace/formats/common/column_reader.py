@@ -6,8 +6,7 @@ import ctypes
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from drivelab.trace.formats.common.lines import Lines, line_numbers
 from drivelab.trace.formats.common.source import Block, Source
 from drivelab.trace.formats.common.trace_format import (
     NO_REQUEST,
+    Description,
     Format,
     MalformedError,
     Tally,
@@ -38,18 +38,14 @@ _WRONG_VALUE = re.compile(r"In CSV column #(\d+): .*?(?:invalid value '(.*)'|(in
 
 
 @dataclass(frozen=True, kw_only=True)
-class Columns:
+class Columns(Description):
     """A format with one request in each line, in columns.
 
-    A line with the names of the columns is a header. A column that is no text below is a whole number.
+    `columns` are their names as in the format's documentation, with the separator of the lines; at the end, `…` stands
+    for further columns, which are ignored. A line of these names is a header. A column that is no text below is a whole
+    number.
     """
 
-    name: str
-    title: str
-    units: str
-    columns: str
-    """Names of the columns as in the format's documentation, with the separator of the lines; at the end, `…` stands
-    for further columns, which are ignored."""
     time: str | None
     """Column with the time; None: all times are 0."""
     operation: str
@@ -61,10 +57,6 @@ class Columns:
     """Columns in sectors of 512 bytes; other extents are in bytes."""
     seconds: Sequence[str] = ()
     """Columns of times in seconds, with up to nine decimals; other times are whole numbers of ticks."""
-    tick_ns: int = 1
-    time_resolution_ns: int = 1
-    epoch: int | None = None
-    """Year at whose beginning the time is 0, in UTC."""
     response: str | None = None
     """Column with the time from request to completion; in seconds it may be blank: unknown."""
     volume: Sequence[str] = ()
@@ -104,17 +96,8 @@ class Columns:
 
     @property
     def format(self) -> Format:
-        return Format(
-            name=self.name,
-            title=self.title,
-            columns=self.columns,
-            units=self.units,
-            looks_like=self.lines.looks_like,
-            read=self.read,
-            time_resolution_ns=self.time_resolution_ns,
-            tick_ns=self.tick_ns,
-            epoch=None if self.epoch is None else datetime(self.epoch, 1, 1, tzinfo=UTC),
-        )
+        description = {field.name: getattr(self, field.name) for field in fields(Description)}
+        return Format(**description, looks_like=self.lines.looks_like, read=self.read)
 
     def read(self, source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
         """Yield the requests of a file; count lines that are none."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -221,7 +221,7 @@ def _first_event(form: Format, first: int) -> str | None:
     if form.epoch is None:
         return None
     try:
-        when: datetime = form.epoch + timedelta(microseconds=first * form.tick_ns // 1000)
+        when = datetime(form.epoch, 1, 1, tzinfo=UTC) + timedelta(microseconds=first * form.tick_ns // 1000)
     except OverflowError:
         return None
     return when.isoformat(timespec="microseconds")

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -87,27 +86,33 @@ class Tally:
         raise UserError(f"{self.path}: more than {self.limit} malformed {self.unit}s, the first are {shown}; {remedy}")
 
 
-@dataclass(frozen=True)
-class Format:
-    """A trace format. Its module's docstring explains the columns, with sources."""
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What a trace format is called, and the meaning of its times. Its source is beside its declaration."""
 
     name: str
     title: str
     columns: str
-    """Shown to users: the columns of a line, or the fields of a record."""
+    """The columns of a line, or the fields of a record."""
     units: str
+    time_resolution_ns: int = 1
+    """Resolution of the times, from the format or its documentation."""
+    tick_ns: int = 1
+    """Unit of the times."""
+    epoch: int | None = None
+    """Year at whose beginning the time is 0, in UTC, if the format has absolute times."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format(Description):
+    """A trace format that can be read."""
+
     looks_like: Callable[[bytes], bool]
     """Returns whether a file that begins with these bytes can have this format."""
     read: Callable[[Source, Tally], Iterator[pa.RecordBatch]]
     """Yields batches as built by `rows`, in the file's order."""
     write: Callable[[TraceFile, BinaryIO, str], Losses] | None = None
     """Writes a trace under the given volume name; returns what the format lost."""
-    time_resolution_ns: int = 1
-    """Resolution of the times, from the format or its documentation."""
-    tick_ns: int = 1
-    """Unit of the column `time` of its rows."""
-    epoch: datetime | None = None
-    """Time of tick 0, if the format has absolute times."""
 
 
 @dataclass
