@@ -32,11 +32,6 @@ def importable() -> list[str]:
     return list(all_formats())
 
 
-def exportable() -> list[str]:
-    """Return the names of the formats that can be exported."""
-    return [form.name for form in all_formats().values() if form.write]
-
-
 def format_for(name: str | None, head: bytes, path: Path) -> Format:
     """Return the format of that name, or the format that a file's first bytes match.
 

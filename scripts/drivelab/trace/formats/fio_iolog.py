@@ -21,6 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -35,6 +36,7 @@ from drivelab.trace.parquet_schema import FLAGS, TraceFile
 
 TICK_NS = 1000
 FIRST_US = 1
+_FILES = {2: re.compile(rb"\S+ (add|open|close|unlink)"), 3: re.compile(rb"\d+ \S+ (add|open|close|unlink)")}
 TOO_LONG_BYTES = 1 << 32
 _WORDS = {"flush": "sync", "discard": "trim", "write-zeroes": "write"}
 _COLUMNS = ("queue_ns", "operation", "offset_bytes", "length_bytes", *FLAGS)
@@ -51,7 +53,7 @@ def _columns(version: int, **more: Any) -> Columns:
         length="length",
         volume=("filename",),
         no_request="wait lines",
-        comment=_comments(version),
+        comment=partial(_comment, version),
         **more,
     )
 
@@ -60,16 +62,11 @@ def _header(version: int) -> bytes:
     return f"fio version {version} iolog".encode()
 
 
-def _comments(version: int) -> Callable[[bytes], str | None]:
-    """Return a function for the kind of the first line and of lines about files."""
-    files = re.compile((rb"\d+ " if version == 3 else b"") + rb"\S+ (add|open|close|unlink)")
-
-    def kind(line: bytes) -> str | None:
-        if line == _header(version):
-            return "header lines"
-        return "add, open and close lines" if files.fullmatch(line) else None
-
-    return kind
+def _comment(version: int, line: bytes) -> str | None:
+    """Return the kind of the first line and of lines about files."""
+    if line == _header(version):
+        return "header lines"
+    return "add, open and close lines" if _FILES[version].fullmatch(line) else None
 
 
 def _looks_like(version: int) -> Callable[[bytes], bool]:
