@@ -78,7 +78,6 @@ WORKED_EXAMPLES = {
     "docs/how-to/figure.md": "tests/unit/figures/test_new_figure.py",
     "docs/how-to/importer.md": "tests/unit/imported/test_new_importer.py",
     "docs/how-to/purge-method.md": "tests/unit/drives/purge/test_new_method.py",
-    "docs/how-to/trace-format.md": "tests/unit/trace/formats/test_formats_registry.py",
 }
 """Pages whose Python is a new file of the library, and the tests that use it as such."""
 

@@ -101,7 +101,6 @@ def batches_of(rows: int) -> Iterator[None]:
     """Read and write traces in batches of `rows` rows within the block."""
     with (
         patch("drivelab.trace.parquet_schema.BATCH_ROWS", rows),
-        patch("drivelab.trace.derive.output.BATCH_ROWS", rows),
         patch("drivelab.replay.prepare._ROWS", rows),
     ):
         yield

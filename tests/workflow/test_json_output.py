@@ -31,10 +31,7 @@ trace formats
 trace info boot-read
 trace list
 trace decode traces/blktrace-mix -o decoded.parquet
-trace cut boot-read --to 1s -o cut.parquet
-trace drop-idle boot-read --above 1ms -o short.parquet
-trace filter boot-read --operation read -o reads.parquet
-trace issue-times boot-read -o issued.parquet
+trace filter boot-read --operation read --to 1s --idle-above 1ms --issue-times -o reads.parquet
 trace filter boot-read --times 2 -o twice.parquet
 trace synthesise boot-read -o alike.yaml
 trace export boot-read --format blkparse-text -o text.txt

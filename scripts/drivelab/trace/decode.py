@@ -29,6 +29,10 @@ FIRST_EVENT_MONOTONIC = "first_event_monotonic_ns"
 """Key in a capture's provenance: CLOCK_MONOTONIC at time 0 of the trace. Both tracers use that clock: ftrace by setting
 (trace_clock mono), blktrace always (ktime_get in kernel/trace/blktrace.c)."""
 
+_SUMMARY = (
+    "events", "events_by_action", "requests", "passthrough", "other_devices", "device_flushes", "unmatched",
+)  # fmt: skip
+
 
 def decode(
     source: Path, output: Path, *, device: str | None = None, about: Mapping[str, Any] | None = None
@@ -67,7 +71,9 @@ def decode(
                 raise UserError(f"{source}: {reason}")
             if not writer.rows:
                 raise UserError(f"{source}: has no queued request ({_reason(counts)})")
-            summary = _summary(counts, _lost(files, counts, report)) | begins
+            summary = (
+                {name: getattr(counts, name) for name in _SUMMARY} | {"lost": _lost(files, counts, report)} | begins
+            )
             writer.finish({**_provenance(report, counts), **summary, **(about or {})})
         try:
             corrections = decoder.corrections()
@@ -100,19 +106,6 @@ def count_events(files: Sequence[Path]) -> Counts:
         for _ in decoder.rows():
             pass
         return decoder.counts()
-
-
-def _summary(counts: Counts, lost: dict[str, int]) -> dict[str, Any]:
-    return {
-        "events": counts.events,
-        "events_by_action": counts.events_by_action,
-        "requests": counts.requests,
-        "passthrough": counts.passthrough,
-        "other_devices": counts.other_devices,
-        "device_flushes": counts.device_flushes,
-        "unmatched": counts.unmatched,
-        "lost": lost,
-    }
 
 
 def _provenance(report: Mapping[str, Any], counts: Counts) -> dict[str, Any]:

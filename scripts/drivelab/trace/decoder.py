@@ -31,17 +31,17 @@ _MOST_CORRECTIONS = 1 << 20
 _MISMATCHES = (
     "dispatches", "completions", "requeues", "undispatched", "uncompleted", "time_backwards", "impossible", "forgotten",
 )  # fmt: skip
+_SAME_COUNTS = (
+    "events", "passthrough", "device_flushes", "data_completions", "empty_completions", "empty_queued", "other_devices",
+)  # fmt: skip
 _CANNOT_READ, _NO_RECORD, _NO_MEMORY = 1, 2, 3
 _GZIP = 0x8B1F
-_NULLABLE = ("dispatch", "complete", "dispatch_id")
-_COLUMNS = {
-    "queue": "queue_ns", "dispatch": "dispatch_ns", "complete": "complete_ns", "offset": "offset_bytes",
-    "length": "length_bytes",
-}  # fmt: skip
-_INT64 = ("queue", "dispatch", "complete", "offset", "length", "dispatch_id")
+_NULLABLE = ("dispatch_ns", "complete_ns", "dispatch_id")
+_INT64 = ("queue_ns", "dispatch_ns", "complete_ns", "offset_bytes", "length_bytes", "dispatch_id")
 _BITMAPS = (*(f"has_{name}" for name in _NULLABLE), *FLAGS)
 _INT32 = ("process", "pid", "cpu", "error", "pieces", "requeues")
 _FIELDS = (*_INT64, *_BITMAPS, "operation", *_INT32)
+"""`struct columns` of native/decode.c, in its order, by the names in REQUESTS."""
 
 
 class _Columns(ctypes.Structure):
@@ -160,9 +160,12 @@ class Decoder:
             valid = pa.py_buffer(self._columns[f"has_{name}"]) if name in _NULLABLE else None
             return pa.Array.from_buffers(kind, rows.count, [valid, pa.py_buffer(self._columns[name])])
 
-        arrays: dict[str, pa.Array] = {_COLUMNS.get(name, name): column(name, pa.int64()) for name in _INT64}
-        arrays |= {flag: column(flag, pa.bool_()) for flag in FLAGS}
-        arrays |= {name: column(name, pa.int32()) for name in _INT32}
+        kinds = {
+            **dict.fromkeys(_INT64, pa.int64()),
+            **dict.fromkeys(FLAGS, pa.bool_()),
+            **dict.fromkeys(_INT32, pa.int32()),
+        }
+        arrays = {name: column(name, kind) for name, kind in kinds.items()}
         operation = column("operation", pa.int8())
         arrays["operation"] = pa.DictionaryArray.from_arrays(operation, self._operations, safe=False)
         arrays["process"] = pa.DictionaryArray.from_arrays(arrays["process"], rows.names, safe=False)
@@ -177,18 +180,12 @@ class Decoder:
             by_action[records.letter(kind)] += count
         unmatched = dict(zip(_MISMATCHES, counts.mismatches, strict=True)) | {"process_names": counts.dropped_names}
         return Counts(
-            events=counts.events,
+            **{name: getattr(counts, name) for name in _SAME_COUNTS},
             events_by_action={name: count for name, count in sorted(by_action.items()) if count},
             requests=counts.rows,
-            passthrough=counts.passthrough,
-            device_flushes=counts.device_flushes,
-            data_completions=counts.data_completions,
-            empty_completions=counts.empty_completions,
-            empty_queued=counts.empty_queued,
             unmatched={kind: int(count) for kind, count in sorted(unmatched.items()) if count},
             sequence_gaps=sum(file.sequence_gaps for file in facts),
             truncated_files=sum(file.truncated_bytes > 0 for file in facts),
-            other_devices=counts.other_devices,
             origin_ns=counts.origin,
         )
 

@@ -139,6 +139,21 @@ class TraceWriter:
         self._part.unlink(missing_ok=True)
 
 
+def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Join batches of any size to tables of BATCH_ROWS rows; the last may have fewer."""
+    waiting: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        waiting.append(batch)
+        rows += batch.num_rows
+        while rows >= BATCH_ROWS:
+            table = pa.Table.from_batches(waiting)
+            yield table.slice(0, BATCH_ROWS)
+            waiting, rows = table.slice(BATCH_ROWS).to_batches(), rows - BATCH_ROWS
+    if rows:
+        yield pa.Table.from_batches(waiting)
+
+
 def write_trace(requests: pa.Table | Iterable[pa.RecordBatch], provenance: Mapping[str, Any], path: Path) -> None:
     """Write a whole trace with the highest compression, for shipping."""
     with TraceWriter(path, compression_level=9) as writer:

@@ -100,30 +100,18 @@ def displaced(events: list[Record], dice: random.Random) -> list[Record]:
     return result
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.randoms(use_true_random=True), st.integers(1, 80), st.sampled_from((7, 8)), st.integers(1, 4))
-def test_few_events_of_any_kind(dice: random.Random, events: int, version: int, cpus: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        check_against_slow_decoder(
-            write_records(Path(folder), *random_events(dice, events, version, cpus), version=version)
-        )
+@pytest.mark.parametrize(
+    ("most", "letters", "examples"), [(80, LETTERS, 150), (600, LETTERS, 30), (300, LETTERS_WITHOUT_QUEUE, 60)]
+)
+def test_events_of_any_kind(most: int, letters: str, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(st.randoms(use_true_random=True), st.integers(1, most), st.sampled_from((7, 8)), st.integers(1, 4))
+    def check(dice: random.Random, events: int, version: int, cpus: int) -> None:
+        made = random_events(dice, events, version, cpus, letters)
+        with tempfile.TemporaryDirectory() as folder:
+            check_against_slow_decoder(write_records(Path(folder), *made, version=version))
 
-
-@settings(max_examples=30, deadline=None)
-@given(st.randoms(use_true_random=True), st.sampled_from((7, 8)), st.integers(1, 4))
-def test_many_events_of_any_kind(dice: random.Random, version: int, cpus: int) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        check_against_slow_decoder(
-            write_records(Path(folder), *random_events(dice, 600, version, cpus), version=version)
-        )
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.randoms(use_true_random=True), st.integers(1, 300), st.sampled_from((7, 8)), st.integers(1, 4))
-def test_events_of_any_kind_without_queue_events(dice: random.Random, events: int, version: int, cpus: int) -> None:
-    made = random_events(dice, events, version, cpus, LETTERS_WITHOUT_QUEUE)
-    with tempfile.TemporaryDirectory() as folder:
-        check_against_slow_decoder(write_records(Path(folder), *made, version=version))
+    check()
 
 
 @st.composite

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import random
-import shutil
-import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from decoded import decoded_events
-from matplotlib.text import Text
 from trace_files import Event, write_capture
 
-from drivelab.cli.main import main
-from drivelab.figures.base import trace_sheet
 from drivelab.trace.decode import decode
 from drivelab.trace.formats.common.exporting import export_trace
 from drivelab.trace.formats.common.importing import import_trace
@@ -61,12 +55,6 @@ def test_a_single_queue_event_keeps_the_usual_treatment() -> None:
     assert "begins" not in decoded.provenance
 
 
-def test_decoding_says_that_times_are_issue_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = write_capture(tmp_path / "c", ISSUED)
-    assert main(["trace", "decode", str(folder), "-o", str(tmp_path / "t.parquet")]) == 0
-    assert "requests begin when they were issued" in capsys.readouterr().out
-
-
 @pytest.fixture
 def trace(tmp_path: Path) -> Path:
     decode(write_capture(tmp_path / "c", ISSUED), tmp_path / "issued.parquet")
@@ -88,52 +76,11 @@ def test_statistics_know_dispatch_to_completion_only(trace: Path) -> None:
     assert over_time["dispatch_depth_mean"].notna().all()
 
 
-def test_figures_show_the_depth_at_the_drive_and_the_mark(trace: Path) -> None:
-    figure = trace_sheet.render("trace_depth", count(trace, "issued"))
-    texts = "\n".join(str(text.get_text()) for text in figure.findobj(Text))  # type: ignore[attr-defined]
-    assert "trace of ISSUE TIMES" in texts
-    assert "dispatched to completed" in texts
-    assert "queued to completed" not in texts
-
-
 def test_blkparse_text_of_the_trace_imports_alike(trace: Path, tmp_path: Path) -> None:
     export_trace(trace, tmp_path / "t.txt", format_name="blkparse-text", volume=None)
     assert " Q " not in (tmp_path / "t.txt").read_text()
     assert import_trace(tmp_path / "t.txt", tmp_path / "again.parquet").begins == "issue"
     assert_equal(trace, tmp_path / "again.parquet")
-
-
-def test_lines_skipped_and_malformed_are_counted_once(trace: Path, tmp_path: Path) -> None:
-    export_trace(trace, tmp_path / "t.txt", format_name="blkparse-text", volume=None)
-    text = (tmp_path / "t.txt").read_text()
-    other = "  8,0    0        1     0.000000900     7  G  WS 72 + 8 [x]\n"
-    (tmp_path / "t.txt").write_text(text + "junk\n" + other)
-    report = import_trace(tmp_path / "t.txt", tmp_path / "t.parquet", max_malformed=1)
-    assert (report.rows, report.malformed, report.skipped["events G"]) == (6, 1, 1)
-
-
-@pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
-@pytest.mark.parametrize("seed", range(3))
-def test_the_decoder_and_the_import_of_blkparse_agree(seed: int, tmp_path: Path) -> None:
-    folder = write_capture(tmp_path / "c", [*ISSUED, *random_events(seed)])
-    text = subprocess.run(["blkparse", "-i", "trace"], cwd=folder, capture_output=True, text=True, check=True).stdout
-    (tmp_path / "t.txt").write_text(text)
-    decode(folder, tmp_path / "binary.parquet")
-    report = import_trace(tmp_path / "t.txt", tmp_path / "text.parquet")
-    assert (report.rows, report.malformed) == (6 + 200, 0)
-    assert_equal(tmp_path / "binary.parquet", tmp_path / "text.parquet")
-
-
-def random_events(seed: int) -> list[Event]:
-    """Return 200 requests that overlap in time, except flushes of the drive."""
-    draw, events = random.Random(seed), list[Event]()
-    for number in range(200):
-        begin, taken = 10_000 + 100 * number, draw.randrange(10, 1000)
-        flags = draw.choice(["R", "RA", "W", "WS", "WFS", "FN"])
-        place = (0, 0) if flags == "FN" else (8 * draw.randrange(1, 400), draw.choice([4096, 65536]))
-        taken = min(taken, 90) if flags == "FN" else taken
-        events += [(begin, "D", flags, *place), (begin + taken, "C", flags, *place)]
-    return sorted(events)
 
 
 def assert_equal(binary: Path, text: Path) -> None:

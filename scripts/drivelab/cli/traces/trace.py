@@ -1,39 +1,62 @@
-"""`drivelab trace`: decode, import, derive and inspect traces; each group of actions has its own module."""
+"""`drivelab trace`: decode, import and export traces; trace_info and trace_filter have the other actions."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli.traces import trace_derive, trace_formats, trace_info
+from drivelab.cli.traces import trace_filter, trace_info
+from drivelab.cli.traces.action import FILE, FORMAT, TRACE, add_action, output
 
 
 def add_parser(commands: Any) -> None:
     """Register `trace` and its actions."""
     parser = commands.add_parser("trace", help="decode, import, derive and inspect traces")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    action = actions.add_parser(
-        "decode",
-        help="decode a raw capture to a Parquet trace",
-        description="Turns the files of blktrace or of 'drivelab capture' into one row per request.",
-    )
-    action.add_argument(
-        "source", type=Path, metavar="SOURCE", help="folder of a capture, base name as for blkparse -i, or merged dump"
-    )
-    action.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="trace to write")
-    action.add_argument(
-        "--device", metavar="MAJOR:MINOR", help="device to decode, if the files have events of several devices"
-    )
-    action.add_argument("--json", action="store_true", help="print the summary as JSON")
-    action.set_defaults(handler=_decode)
-    action = actions.add_parser("list", help="list the traces of the catalogue in traces/")
-    action.add_argument("--json", action="store_true", help="print the list as JSON")
-    action.set_defaults(handler=_list)
-    for module in (trace_info, trace_formats, trace_derive):
+    source = "folder of a capture, base name as for blkparse -i, or merged dump"
+    device = "device to decode, if the files have events of several devices"
+    arguments = {
+        "source": {"type": Path, "metavar": "SOURCE", "help": source},
+        "--output": output("OUT.parquet", "trace to write"),
+        "--device": {"metavar": "MAJOR:MINOR", "help": device},
+    }
+    more = "Turns the files of blktrace or of 'drivelab capture' into one row per request."
+    add_action(actions, "decode", _decode, "decode a raw capture to a Parquet trace", arguments, more)
+    add_action(actions, "list", _list, "list the traces of the catalogue in traces/", {})
+    _add_conversions(actions)
+    for module in (trace_info, trace_filter):
         module.add_actions(actions)
+
+
+def _add_conversions(actions: Any) -> None:
+    volume = "volume to import, if the file holds several; repeatable"
+    limit = {"type": _count, "default": 0, "metavar": "N", "help": "malformed lines to allow (default: 0)"}
+    arguments = {
+        "file": FILE,
+        "--format": FORMAT,
+        "--volume": {"action": "append", "metavar": "V", "help": volume},
+        "--max-malformed": limit,
+        "--output": output("OUT.parquet", "trace to write"),
+    }
+    more = (
+        "Imports one volume of a trace file, or several for one replay. Decompresses gzip, zstd and bzip2. See "
+        "docs/trace_formats.md."
+    )
+    add_action(actions, "import", _import, "import a trace of another format to Parquet", arguments, more)
+    words = "list the volumes of a trace file and their requests"
+    add_action(actions, "volumes", _volumes, words, {"file": FILE, "--format": FORMAT})
+    arguments = {
+        "trace": TRACE,
+        "--format": {"required": True, "metavar": "F", "help": "fio-iolog-v3 or blkparse-text"},
+        "--name": {"default": "trace", "metavar": "NAME", "help": "file name inside an iolog (default: trace)"},
+        "--output": output("OUT", "file to write; compressed if its name ends with .gz or .zst"),
+    }
+    add_action(actions, "export", _export, "export a Parquet trace to another format", arguments)
+    add_action(actions, "formats", _formats, "list the formats for import and export", {})
 
 
 def _decode(options: argparse.Namespace) -> int:
@@ -66,3 +89,85 @@ def _list(options: argparse.Namespace) -> int:
         capacity = format_amount(entry.capacity_bytes)
         print(f"{entry.name}: {entry.title} ({entry.requests:,} requests, drive of {capacity})")
     return 0
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of 0 or more")
+    return int(text)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from drivelab.trace.formats.common.importing import import_trace
+
+    wanted = {"format_name": options.format, "volume": options.volume, "max_malformed": options.max_malformed}
+    report = asdict(import_trace(options.file, options.output, **wanted))
+    if options.json:
+        print(json.dumps(report, indent=1))
+        return 0
+    for line in report.pop("malformed_first"):
+        print(f"malformed: {', '.join(f'{name} {value}' for name, value in line.items())}")
+    unterminated = report.pop("unterminated")
+    _print(report)
+    if unterminated:
+        print("the last line has no newline; it was imported, but the file may be truncated")
+    return 0
+
+
+def _volumes(options: argparse.Namespace) -> int:
+    from drivelab.trace.formats.common.importing import list_volumes
+
+    volumes, tally = list_volumes(options.file, format_name=options.format)
+    if options.json:
+        print(json.dumps({"volumes": volumes, "malformed": tally.malformed}, indent=1))
+        return 0
+    for name, count in volumes.items():
+        print(f"{name or '(the format has no volumes)'}: {count}")
+    if tally.malformed:
+        print(f"malformed {tally.unit}s: {tally.malformed}, the first is {tally.first[0][0]} ({tally.first[0][1]})")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from drivelab.trace import trace_catalogue
+    from drivelab.trace.formats.common.exporting import export_trace
+
+    source = trace_catalogue.locate(options.trace)
+    report = asdict(export_trace(source, options.output, format_name=options.format, volume=options.name))
+    if options.json:
+        print(json.dumps(report, indent=1))
+    else:
+        _print(report)
+    return 0
+
+
+def _formats(options: argparse.Namespace) -> int:
+    from drivelab.trace.formats import all_formats
+
+    formats = [
+        {
+            "name": form.name,
+            "what": form.title,
+            "columns": form.columns,
+            "units": form.units,
+            "import": True,
+            "export": form.write is not None,
+        }
+        for form in all_formats().values()
+    ]
+    if options.json:
+        print(json.dumps(formats, indent=1))
+        return 0
+    for form in formats:
+        ways = [way for way in ("import", "export") if form[way]]
+        print(f"{form['name']}: {form['what']} ({', '.join(ways)})")
+        print(f"  columns: {form['columns']}\n  units: {form['units']}")
+    return 0
+
+
+def _print(facts: Mapping[str, Any]) -> None:
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            value = ", ".join(f"{kind} {count}" for kind, count in value.items()) or "none"
+        if value not in (None, ""):
+            print(f"{name.replace('_', ' ')}: {value}")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drivelab.cli.traces.action import Argument, add_action
 from drivelab.core.terminal import console
 from drivelab.core.units import format_amount, format_size
 
@@ -22,17 +23,13 @@ _STREAMS = 9
 
 def add_actions(actions: Any) -> None:
     """Register `info` with the actions of `drivelab trace`."""
-    action = actions.add_parser(
-        "info",
-        help="show the statistics of a trace",
-        description="Characterises a trace of any length in bounded memory. docs/trace_statistics.md defines the "
-        "numbers.",
-    )
-    action.add_argument("file", metavar="FILE", help="trace in Parquet, or a name of the catalogue in traces/")
-    action.add_argument("--json", action="store_true", help="print all tables and the provenance as JSON")
-    action.add_argument("--tables", type=Path, metavar="DIR", help="write the tables to DIR as Parquet")
-    action.add_argument("--figures", type=Path, metavar="DIR", help="draw the figures to DIR as SVG and PNG")
-    action.set_defaults(handler=_info)
+    arguments: dict[str, Argument] = {
+        "file": {"metavar": "FILE", "help": "trace in Parquet, or a name of the catalogue in traces/"},
+        "--tables": {"type": Path, "metavar": "DIR", "help": "write the tables to DIR as Parquet"},
+        "--figures": {"type": Path, "metavar": "DIR", "help": "draw the figures to DIR as SVG and PNG"},
+    }
+    more = "Characterises a trace of any length in bounded memory. docs/trace_statistics.md defines the numbers."
+    add_action(actions, "info", _info, "show the statistics of a trace", arguments, more)
 
 
 def _info(options: argparse.Namespace) -> int:

@@ -1,209 +1,51 @@
-"""Write a synthetic equivalent of a trace as a protocol for studies."""
+"""Write a synthetic equivalent of a trace as a protocol for studies: SNIA's task-based synthetic workload."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from string import Template
 from tempfile import TemporaryDirectory
-from textwrap import wrap
-from typing import Any
+from textwrap import fill
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
 
 from drivelab.core.errors import UserError
-from drivelab.core.units import format_size
+from drivelab.core.units import counted, format_amount, format_size
 from drivelab.plan.cell import Cell
 from drivelab.plan.grammar import load, resolve
-from drivelab.trace.derive.equivalent import Equivalent, Stream, measure
-from drivelab.trace.derive.limits import limits
-from drivelab.trace.parquet_schema import open_trace
+from drivelab.trace.parquet_schema import OPERATIONS, TraceFile, open_trace
 from drivelab.trace.records import refuse_source, writable
+from drivelab.trace.statistics.batch import UNKNOWN, Batch, Ints
+from drivelab.trace.statistics.count import count
+from drivelab.trace.statistics.streams import STREAMS
 from drivelab.trace.trace_catalogue import sha256_of
 
-_DESCRIPTION = (
-    "This protocol runs the main I/O streams of a trace as cells of a loop, each for its share of the time, until "
-    "steady state. It measures how a drive serves these streams one after another. The streams' order, pauses and "
-    "mixture are lost; the comments at the top of the file list all losses. A replay of the trace is closer to the "
-    "application."
-)
+_PROTOCOL = Template(Path(__file__).with_name("synthetic_protocol.yaml").read_text(encoding="utf-8"))
 DEEPEST = 4096
 """Largest queue depth of the protocol grammar."""
-_SOURCES = {
-    "class": "the trace: one thread, mean depth while any request was in flight, touched share of the capacity",
-    "condition.purge": "PTS 2.0, purge before every test",
-    "condition.settle": "ours; a purge may continue in the background; the PTS does not specify it",
-    "condition.fill": "PTS 2.0, workload-independent preconditioning, 2 x user capacity, sequential 128 KiB writes",
-    "condition.fill.queue_depth": "ours; not specified, and it does not change the written data",
-    "loop.cells": "the trace: its most frequent streams (direction, size, random or sequential), each with its share "
-    "of the reads and writes, and its mean depth while in flight",
-    "loop.runtime": "PTS 2.0, on average one minute per cell; shares divide the round",
-    "loop.until.steady_state": "PTS 2.0, definition of steady state, at most 25 rounds",
-    "loop.until.steady_state.track": "ours; the most frequent read stream and the most frequent write stream",
-}
-
-
-def protocol_text(equivalent: Equivalent, name: str, provenance: Mapping[str, Any], file: str, sha256: str) -> str:
-    """Return the YAML of protocol `name`; `file` and `sha256` identify the trace."""
-    title = provenance.get("title") or provenance.get("application") or provenance.get("name") or file
-    marks = [f"{sum(provenance[key].values())} {word}" for key, word in
-             (("lost", "events lost"), ("unmatched", "unmatched events")) if provenance.get(key)]  # fmt: skip
-    derived = [str(step.get("step")) for step in provenance.get("derived", [])]
-    source = (
-        f"derived from the trace {file} (SHA-256 {sha256[:16]}) by 'drivelab trace synthesise': its I/O streams after "
-        "SNIA RWSW PTS as a task-based synthetic workload (SNIA PTS slides)"
-        + (f"; the trace is lossy: {', '.join(marks)}" if marks else "")
-        + (f"; the trace was made by {', '.join(derived)}" if derived else "")
-    )
-    depth, range_pct = whole_depth(equivalent.depth), equivalent.active_range_pct
-    threads = f"{{threads: 1, queue_depth: {depth}, active_range: {range_pct:.2f}%}}"
-    shown = sum(stream.share_pct for stream in equivalent.streams)
-    lines = [
-        f"# {len(equivalent.streams)} I/O streams with {shown:.3g} % of the trace's {equivalent.transfers} "
-        "reads and writes.",
-        "# This protocol loses these properties of the trace:",
-        *(line for text in limits(equivalent) for line in _comment(text)),
-        f"name: {name}",
-        f"title: {_quoted('Synthetic equivalent of: ' + str(title))}",
-        f"source: {_quoted(source)}",
-        f"description: {_quoted(_DESCRIPTION)}",
-        "class:",
-        f"  enterprise: {threads}",
-        f"  client: {threads}",
-        "condition:",
-        "  purge: required",
-        "  settle: 30s",
-        "  fill: {pattern: sequential, block_size: 128KiB, capacity_multiple: 2, queue_depth: 32}",
-        "measure:",
-        "  - loop:",
-        "      cells:   # by descending share",
-        *(f"        - {_cell(stream)}" for stream in equivalent.streams),
-        "      runtime: 60s",
-        "      until:",
-        "        steady_state:",
-        "          window: 5",
-        "          max_rounds: 25",
-        "          data_excursion: 20%",
-        "          slope_excursion: 10%",
-        "          track:",
-        *(f"            - {_tracked(stream)}" for stream in _leading(equivalent)),
-        "scale:",
-        "  demo:",
-        "    settle: 200ms",
-        "    loop: {runtime: 700ms}",
-        "sources:",
-        *(f"  {key}: {_quoted(text)}" for key, text in _SOURCES.items()),
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def whole_depth(depth: float | None) -> int:
-    """Round a depth for a cell: at least 1."""
-    return min(max(round(depth or 1.0), 1), DEEPEST)
-
-
-def workload(stream: Stream) -> str:
-    """Return a stream's workload in PTS notation."""
-    pattern, reads = _pattern(stream), _read_share(stream)
-    return Cell(pattern, reads, stream.length_bytes, threads=1, queue_depth=1).workload
-
-
-def _cell(stream: Stream) -> str:
-    share = f"{max(stream.share_pct, 1e-4):.4f}".rstrip("0").rstrip(".")
-    fields = f"{_fields(stream)}, queue_depth: {whole_depth(stream.depth)}, share: {share}%"
-    depth = "unknown" if stream.depth is None else f"{stream.depth:.2f}"
-    return f"{{{fields}}}   # {workload(stream)}: {stream.requests} requests, depth {depth}"
-
-
-def _tracked(stream: Stream) -> str:
-    return f"{{{_fields(stream)}, metric: iops}}"
-
-
-def _fields(stream: Stream) -> str:
-    size = format_size(stream.length_bytes)
-    return f"pattern: {_pattern(stream)}, read_share: {_read_share(stream)}, block_size: {size}"
-
-
-def _pattern(stream: Stream) -> str:
-    return "sequential" if stream.sequential else "random"
-
-
-def _read_share(stream: Stream) -> int:
-    return 100 if stream.operation == "read" else 0
-
-
-def _leading(equivalent: Equivalent) -> list[Stream]:
-    """Return the most frequent stream of each direction."""
-    first: dict[str, Stream] = {}
-    for stream in equivalent.streams:
-        first.setdefault(stream.operation, stream)
-    return list(first.values())
-
-
-def _comment(text: str) -> list[str]:
-    return wrap(_one_line(text), 110, initial_indent="# * ", subsequent_indent="#   ", break_long_words=False)
-
-
-def _quoted(text: str) -> str:
-    """Quote a text as JSON, which is valid YAML."""
-    return json.dumps(_one_line(text), ensure_ascii=False)
-
-
-def _one_line(text: str) -> str:
-    return "".join(character if character.isprintable() else " " for character in text)
-
-
+_COLUMNS = ("queue_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _SECTOR_BYTES = 512
+Streams: TypeAlias = pd.DataFrame
+"""Columns operation, length_bytes, sequential, requests, bytes, share_pct, pattern, read_share, depth (maybe NaN)."""
 
 
-@dataclass(frozen=True)
-class Report:
-    """The written protocol and its equivalent."""
+def synthesise(source: Path, output: Path, *, streams: int = 9, block_bytes: int = _SECTOR_BYTES) -> dict[str, Any]:
+    """Write the synthetic equivalent of a trace as a protocol, in bounded memory; return what it keeps and loses.
 
-    output: Path
-    name: str
-    equivalent: Equivalent
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
-        return {
-            "protocol": str(self.output),
-            "name": self.name,
-            **asdict(self.equivalent),
-            "streams": [{"workload": workload(stream), **asdict(stream)} for stream in self.equivalent.streams],
-            "active_range_pct": self.equivalent.active_range_pct,
-            "left_out_pct": self.equivalent.left_out_pct,
-            "not_carried_over": list(limits(self.equivalent)),
-        }
-
-    def lines(self) -> Iterator[str]:
-        """Yield the report as text lines."""
-        equivalent = self.equivalent
-        yield f"{self.output}: protocol '{self.name}', {len(equivalent.streams)} streams"
-        yield f"  {'share':>7}  {'requests':>10}  {'depth':>5}  stream"
-        for stream in equivalent.streams:
-            depth = whole_depth(stream.depth)
-            yield f"  {stream.share_pct:6.2f}%  {stream.requests:10}  {depth:5}  {workload(stream)}"
-        yield "Lost properties of the trace:"
-        for text in limits(equivalent):
-            yield f"  * {text}"
-
-
-def synthesise(
-    source: Path, output: Path, *, streams: int = 9, name: str | None = None, block_bytes: int = _SECTOR_BYTES
-) -> Report:
-    """Write the synthetic equivalent of a trace as a protocol, in bounded memory.
-
-    Raises UserError when the source is not a trace or has no reads and writes, or the output name is unsuitable.
+    The cells are the `streams` most frequent ones; sizes are rounded up to multiples of `block_bytes`. Raises UserError
+    when the source is not a trace or has no reads and writes, or the output name is unsuitable.
     """
-    name = name or output.stem
     if output.suffix != ".yaml":
         raise UserError(f"{output}: does not end in .yaml; name the protocol like config/protocols/NAME.yaml")
-    if not _NAME.fullmatch(name):
-        raise UserError(f"{output}: '{name}' is not a protocol name; use lower-case letters, digits and hyphens")
-    if name != output.stem:
-        raise UserError(f"{output}: protocol '{name}' must be in a file '{name}.yaml'; change one of the names")
+    if not _NAME.fullmatch(output.stem):
+        raise UserError(f"{output}: '{output.stem}' is not a protocol name; use lower-case letters, digits and hyphens")
     if streams < 1:
         raise UserError(f"the number of streams is {streams}; choose 1 or more")
     if block_bytes < _SECTOR_BYTES or block_bytes & (block_bytes - 1):
@@ -212,10 +54,31 @@ def synthesise(
         )
     refuse_source(output, [source])
     with open_trace(source) as trace:
-        if not trace.rows:
+        tables = count(source, source.stem) if trace.rows else {}
+        if not tables or tables["trace_streams"].empty:
             raise UserError(f"{source}: has no workload: no read or write moves data")
-        equivalent = measure(source, streams=streams, block_bytes=block_bytes)
-        text = protocol_text(equivalent, name, trace.provenance, source.name, sha256_of(source))
+        facts = tables["trace_overview"].iloc[0]
+        every, rounded = _rounded(tables["trace_streams"], block_bytes)
+        chosen = every.head(streams)
+        depths = _depths(trace, _rows(chosen), block_bytes, int(facts["length_step_bytes"]))
+        chosen, depth = chosen.assign(depth=depths[:-1]), depths[-1]
+        losses = list(_losses(facts, tables["trace_operations"], every.iloc[len(chosen) :], depth))
+        if rounded:
+            losses.append(f"sizes: {rounded} requests rounded up to multiples of {format_size(block_bytes)}")
+        text = _PROTOCOL.substitute(
+            count=len(chosen),
+            shown=f"{chosen['share_pct'].sum():.3g}",
+            losses="\n".join(fill(text, 110, initial_indent="# * ", subsequent_indent="#   ") for text in losses),
+            name=output.stem,
+            **_origin(trace.provenance, source),
+            depth=whole_depth(depth),
+            range=f"{_range_pct(facts):.2f}",
+            cells="\n".join(f"        - {_cell(stream)}" for stream in _rows(chosen)),
+            tracked="\n".join(
+                f"            - {{{_fields(stream)}, metric: iops}}"
+                for stream in _rows(chosen.drop_duplicates("operation"))
+            ),
+        )
     with writable(output):
         output.parent.mkdir(parents=True, exist_ok=True)
         # Check the protocol as a study would, before it replaces an existing file.
@@ -223,8 +86,168 @@ def synthesise(
             draft = Path(folder) / output.name
             draft.write_text(text, encoding="utf-8")
             protocol = load(draft)
-            for drive_class in ("enterprise", "client"):
-                for scale in (None, "demo"):
-                    resolve(protocol, drive_class, scale, {}, str(output))
+            for scale in (None, "demo"):
+                resolve(protocol, "client", scale, {}, str(output))
             draft.replace(output)
-    return Report(output, name, equivalent)
+    return {
+        "protocol": str(output),
+        "name": output.stem,
+        "streams": json.loads(chosen.assign(workload=list(map(_workload, _rows(chosen)))).to_json(orient="records")),
+        "rounded": rounded,
+        "active_range_pct": _range_pct(facts),
+        "left_out_pct": float(every["share_pct"][streams:].sum()),
+        "not_carried_over": losses,
+    }
+
+
+def _rows(streams: Streams) -> list[Any]:
+    return list(streams.itertuples(index=False))
+
+
+def _rounded(table: pd.DataFrame, block_bytes: int) -> tuple[Streams, int]:
+    """Merge the streams whose sizes become equal; return them, and how many requests change their size."""
+    sizes = -(-table["length_bytes"] // block_bytes) * block_bytes
+    rounded = int(table["requests"][sizes != table["length_bytes"]].sum())
+    keys = ["operation", "length_bytes", "sequential"]
+    streams = table.assign(length_bytes=sizes).groupby(keys, as_index=False)[["requests", "bytes"]].sum()
+    streams["share_pct"] = 100 * streams["requests"] / streams["requests"].sum()
+    streams["pattern"] = np.where(streams["sequential"], "sequential", "random")
+    streams["read_share"] = np.where(streams["operation"] == "read", 100, 0)
+    order = ["requests", "length_bytes", "operation", "sequential"]
+    return streams.sort_values(order, ascending=[False, True, True, True], ignore_index=True), rounded
+
+
+class BusyTime:
+    """Busy time of requests in begin order; exact, without storing requests."""
+
+    def __init__(self) -> None:
+        self.busy_ns = 0
+        """Time with at least one request in flight."""
+        self.total_ns = 0.0
+        """Sum of the in-flight times of all requests."""
+        self._reach_ns = np.iinfo(np.int64).min
+
+    def add(self, begin_ns: Ints, end_ns: Ints) -> None:
+        """Add requests; `begin_ns` ascends over all calls; shapes (requests,)."""
+        if begin_ns.size:
+            reach_ns = np.maximum.accumulate(np.concatenate([[self._reach_ns], end_ns]))
+            self.busy_ns += int(np.maximum(end_ns - np.maximum(begin_ns, reach_ns[:-1]), 0).sum())
+            self.total_ns += float((end_ns - begin_ns).sum(dtype=np.float64))
+            self._reach_ns = int(reach_ns[-1])
+
+    @property
+    def depth(self) -> float:
+        """Time-weighted mean depth while any request was in flight, or NaN."""
+        return self.total_ns / self.busy_ns if self.busy_ns else math.nan
+
+
+def _depths(trace: TraceFile, streams: Sequence[Any], block_bytes: int, step_bytes: int) -> list[float]:
+    """Return the depth of each stream, then that of all requests; sizes were counted in steps."""
+    busy, every = [BusyTime() for _ in streams], BusyTime()
+    earlier = {operation: np.full(STREAMS, -1, np.int64) for operation in ("read", "write")}
+    for batch in (Batch(requests) for requests in trace.batches(_COLUMNS) if requests.num_rows):
+        ended = batch.complete_ns != UNKNOWN
+        every.add(batch.queue_ns[ended], batch.complete_ns[ended])
+        for operation in earlier:
+            rows = np.flatnonzero(batch.transfers & (batch.operation == OPERATIONS.index(operation)))
+            ends = np.concatenate([earlier[operation], batch.end_bytes[rows]])
+            before = np.lib.stride_tricks.sliding_window_view(ends, STREAMS)[: rows.size]
+            sequential = (before == batch.offset_bytes[rows, np.newaxis]).any(axis=1)
+            earlier[operation] = ends[-STREAMS:]
+            size = -(-batch.length_bytes[rows] // step_bytes) * step_bytes
+            size = -(-size // block_bytes) * block_bytes
+            for stream, time in zip(streams, busy, strict=True):
+                if stream.operation == operation:
+                    same = (size == stream.length_bytes) & (sequential == stream.sequential)
+                    chosen = rows[same & ended[rows]]
+                    time.add(batch.queue_ns[chosen], batch.complete_ns[chosen])
+    return [time.depth for time in (*busy, every)]
+
+
+def whole_depth(depth: float) -> int:
+    """Return the depth of a cell: a whole number of at least 1, also for NaN."""
+    return 1 if math.isnan(depth) else min(max(round(depth), 1), DEEPEST)
+
+
+def _range_pct(facts: pd.Series) -> float:
+    """Return the footprint as % of the capacity, rounded up to 0.01; 100 if the capacity is unknown."""
+    if pd.isna(facts["capacity_bytes"]) or not facts["capacity_bytes"]:
+        return 100.0
+    return float(min(max(math.ceil(1e4 * facts["footprint_bytes"] / facts["capacity_bytes"]) / 100, 0.01), 100.0))
+
+
+def _losses(facts: pd.Series, operations: pd.DataFrame, left: Streams, depth: float) -> Iterator[str]:
+    """Yield a sentence for each property that this trace loses; `left` are the streams without a cell."""
+    requests, operations = int(facts["requests"]), operations.set_index("operation")
+    moved = operations.loc[["read", "write"]]
+    text = "arrival times: the trace has none"
+    if facts["duration_s"]:
+        text = f"arrival times: {requests} requests in {facts['duration_s']:.4g} s"
+        if not pd.isna(facts["interarrival_variation"]):
+            text += f", whose intervals have a coefficient of variation of {facts['interarrival_variation']:.3g}"
+        text += f", and idle time: {facts['idle_share_pct']:.3g} % ({facts['idle_basis']})"
+    yield f"{text}; a cell issues as fast as the drive completes"
+    yield "order: the streams run one after another"
+    where = f"{_range_pct(facts):g} % of the capacity from its start"
+    if pd.isna(facts["capacity_bytes"]):
+        where = "the whole drive, as the trace does not record its drive's capacity"
+    yield (
+        f"locality: the trace touched {format_amount(facts['footprint_bytes'])} within "
+        f"{format_amount(facts['high_bytes'] - facts['low_bytes'])}, each byte "
+        f"{moved['bytes'].sum() / facts['footprint_bytes']:.3g} times on average; the cells use {where}, random ones "
+        "uniformly"
+    )
+    if len(left):
+        yield (
+            f"streams left out: {len(left)} with {counted(int(left['requests'].sum()), 'request')}, "
+            f"{left['share_pct'].sum():.3g} % of the reads and writes"
+        )
+    others = {name: number for name, number in operations["requests"].items() if name not in moved.index and number}
+    parts = [counted(number, f"{name} request") for name, number in others.items()]
+    flags = moved[["fua", "preflush"]].sum()
+    parts += [f"the flag {name} of {counted(number, 'request')}" for name, number in flags.items() if number]
+    if parts:
+        yield f"flushes and other requests: {', '.join(parts)}"
+    if pd.isna(facts["merged"]):
+        yield "merging: the trace does not show which requests were merged before the drive"
+    elif facts["merged"]:
+        yield f"merging: {facts['merged']} requests reached the drive merged into others; the cells issue each alone"
+    if facts["length_step_bytes"] > 1:
+        yield f"sizes: counted in steps of {format_size(facts['length_step_bytes'])}, as there are too many sizes"
+    if math.isnan(depth):
+        yield "queue depth: 1 in every cell, as the trace has no completions"
+    elif facts["without_completion"]:
+        yield f"queue depth: {facts['without_completion']} requests without a completion are not counted"
+
+
+def _origin(provenance: Mapping[str, Any], source: Path) -> dict[str, str]:
+    """Return title and source of the protocol, as JSON, which is valid YAML."""
+    title = provenance.get("title") or provenance.get("application") or provenance.get("name") or source.name
+    marks = [f"{sum(provenance[key].values())} {word}" for key, word in
+             (("lost", "events lost"), ("unmatched", "unmatched events")) if provenance.get(key)]  # fmt: skip
+    derived = [str(step.get("step")) for step in provenance.get("derived", [])]
+    origin = (
+        f"derived from the trace {source.name} (SHA-256 {sha256_of(source)[:16]}) by 'drivelab trace synthesise': its "
+        "I/O streams after SNIA RWSW PTS as a task-based synthetic workload (SNIA PTS slides)"
+        + (f"; the trace is lossy: {', '.join(marks)}" if marks else "")
+        + (f"; the trace was made by {', '.join(derived)}" if derived else "")
+    )
+    texts = {"title": f"Synthetic equivalent of: {title}", "source": origin}
+    lines = {key: "".join(letter if letter.isprintable() else " " for letter in text) for key, text in texts.items()}
+    return {key: json.dumps(line, ensure_ascii=False) for key, line in lines.items()}
+
+
+def _cell(stream: Any) -> str:
+    share = f"{max(stream.share_pct, 1e-4):.4f}".rstrip("0").rstrip(".")
+    fields = f"{_fields(stream)}, queue_depth: {whole_depth(stream.depth)}, share: {share}%"
+    return f"{{{fields}}}   # {_workload(stream)}: {stream.requests} requests"
+
+
+def _fields(stream: Any) -> str:
+    size = format_size(stream.length_bytes)
+    return f"pattern: {stream.pattern}, read_share: {stream.read_share}, block_size: {size}"
+
+
+def _workload(stream: Any) -> str:
+    """Return a stream's workload in PTS notation."""
+    return Cell(stream.pattern, stream.read_share, stream.length_bytes, threads=1, queue_depth=1).workload

@@ -1,7 +1,6 @@
-"""Foreign trace formats: each module of this package defines one as FORMAT.
+"""Foreign trace formats: those of plain columns are entries of columns.yaml, each module defines others as FORMATS.
 
-A format's name is its module's name with dashes. A new format is one new file here, see
-docs/how-to/trace-format.md. Shared code is in the package `common`.
+A new format is one entry or one new file, see docs/how-to/trace-format.md. Shared code is in the package `common`.
 """
 
 from __future__ import annotations
@@ -12,25 +11,25 @@ from importlib import import_module
 from pathlib import Path
 
 from drivelab.core.errors import UserError, suggestion
+from drivelab.plan.yaml_file import load_yaml
+from drivelab.trace.formats.common.column_reader import Columns
 from drivelab.trace.formats.common.trace_format import Format
+
+PLAIN_COLUMNS = Path(__file__).with_name("columns.yaml")
 
 
 @cache
 def all_formats() -> dict[str, Format]:
     """Return the formats by name, sorted by name."""
     modules = [module for module in pkgutil.iter_modules(__path__) if not module.ispkg]
-    formats = [import_module(f"{__name__}.{module.name}").FORMAT for module in modules]
-    return {layout.name: layout for layout in sorted(formats, key=lambda layout: layout.name)}
+    formats = [form for module in modules for form in import_module(f"{__name__}.{module.name}").FORMATS]
+    formats += [Columns(name=name, **entry).format for name, entry in load_yaml(PLAIN_COLUMNS).items()]
+    return {form.name: form for form in sorted(formats, key=lambda form: form.name)}
 
 
 def importable() -> list[str]:
     """Return the names of the formats that can be imported."""
-    return [layout.name for layout in all_formats().values() if layout.read]
-
-
-def exportable() -> list[str]:
-    """Return the names of the formats that can be exported."""
-    return [layout.name for layout in all_formats().values() if layout.write]
+    return list(all_formats())
 
 
 def format_for(name: str | None, head: bytes, path: Path) -> Format:
@@ -42,10 +41,10 @@ def format_for(name: str | None, head: bytes, path: Path) -> Format:
         if name not in importable():
             raise UserError(f"import format '{name}' is unknown; {suggestion(name, importable())}")
         return all_formats()[name]
-    candidates = [layout for layout in all_formats().values() if layout.read and layout.looks_like(head)]
+    candidates = [form for form in all_formats().values() if form.looks_like(head)]
     if len(candidates) == 1:
         return candidates[0]
     remedy = "name the right format with --format"
     if candidates:
-        raise UserError(f"{path}: could be {' or '.join(layout.name for layout in candidates)}; {remedy}")
+        raise UserError(f"{path}: could be {' or '.join(form.name for form in candidates)}; {remedy}")
     raise UserError(f"{path}: matches none of the formats {', '.join(importable())}; if it is one of them, {remedy}")

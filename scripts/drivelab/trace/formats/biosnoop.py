@@ -24,17 +24,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drivelab.trace.formats.common.lines import Lines, request_batches
-from drivelab.trace.formats.common.request_columns import FlagColumns, decimal_ns
+from drivelab.trace.formats.common.column_reader import decimal_ns
+from drivelab.trace.formats.common.lines import Lines, line_numbers, text_lines
 from drivelab.trace.formats.common.source import Block, Source
-from drivelab.trace.formats.common.trace_format import LARGEST, Format, MalformedError, Tally, rows
-from drivelab.trace.parquet_schema import OPERATIONS
+from drivelab.trace.formats.common.trace_format import (
+    Format,
+    MalformedError,
+    Tally,
+    Whole,
+    parse_flags,
+    rows,
+    scaled,
+)
+from drivelab.trace.parquet_schema import FLAGS, OPERATIONS
 from drivelab.trace.records import SECTOR_BYTES
 
-_LINE = re.compile(
-    r"(\d+\.\d{1,9}|\d\d:\d\d:\d\d\.\d{3})\s+(\S.{0,15}?)\s+(\d{1,9})\s+(\S+)\s+([A-Z]+)\s+(\d{1,20})\s+"
-    r"(?:(\d{1,10})(?:\s+|\s*[SR?]\s+)(?:(-?\d{1,12}(?:\.\d{1,6})?)\s+)?(\d{1,12}(?:\.\d{1,6})?)"
-    r"|(\d{11,22}\.\d\d)(?:\s+(\d{1,12}\.\d\d))?)"
+_LINE = (
+    r"^(?P<time>\d+\.\d{1,9}|\d\d:\d\d:\d\d\.\d{3})\s+(?P<comm>\S.{0,15}?)\s+(?P<pid>\d{1,9})\s+(?P<disk>\S+)\s+"
+    r"(?P<kind>[A-Z]+)\s+(?P<sector>\d{1,20})\s+(?:(?P<bytes>\d{1,10})(?:\s+|\s*[SR?]\s+)"
+    r"(?:(?P<queue>-?\d{1,12}(?:\.\d{1,6})?)\s+)?(?P<latency>\d{1,12}(?:\.\d{1,6})?)"
+    r"|(?P<joined>\d{11,22}\.\d\d)(?:\s+(?P<after>\d{1,12}\.\d\d))?)$"
 )
 _HEADER = re.compile(
     rb"TIME(?:\(s\)|STAMP)?\s+COMM\s+PID\s+DISK\s+T\s+SECTOR\s+BYTES\s+(?:P\s+)?(?:QUE\(ms\)\s+)?LAT\(ms\)"
@@ -42,52 +51,53 @@ _HEADER = re.compile(
 _CLOCK = re.compile(rb"(?m)^\s*\d\d:\d\d:\d\d\.\d{3}\s")
 _CLOCK_NS = 1_000_000
 _DAY_NS = 86_400 * 1_000_000_000
-_MS_PER_S = 1000
-"""Milliseconds are parsed as seconds, in ns: 0.74 ms is 0.74 s / 1000."""
 
 
 def _convert(block: Block) -> pa.RecordBatch:
-    numbers: list[int] = []
-    fields: list[tuple[str, ...]] = []
-    for number, line in enumerate(_text(block).split("\n"), block.first_line):
-        if not line.strip():
-            continue
-        match = _LINE.fullmatch(line.strip())
-        if match is None:
-            raise MalformedError("is not of the form TIME COMM PID DISK T SECTOR BYTES [P] [QUE] LAT")
-        numbers.append(number)
-        groups = match.groups("")
-        fields.append((*groups[:6], *(_cut(*groups[9:]) if groups[9] else groups[6:9])))
-    time, process, pid, disk, kind, sector, length, queued, latency = zip(*fields, strict=True) if fields else ((),) * 9
-    flags = FlagColumns(kind)
-    length_bytes = np.array([int(text) for text in length], np.int64)
-    sectors = [0 if empty else int(text) for text, empty in zip(sector, length_bytes == 0, strict=True)]
-    if sectors and max(sectors) > LARGEST // SECTOR_BYTES:
-        raise MalformedError("SECTOR is beyond 2^63 bytes")
-    complete_ns = decimal_ns(pa.array([_seconds(text) for text in time], pa.string()), "TIME(s)")
-    latency_ns = _of_ms(latency, "LAT(ms)")
-    queued_ns = _of_ms(["0" if text.startswith("-") else text or "0" for text in queued], "QUE(ms)")
+    lines = text_lines(block)
+    fields = pc.extract_regex(pa.array(lines, pa.string()), _LINE)
+    if fields.null_count:
+        raise MalformedError("is not of the form TIME COMM PID DISK T SECTOR BYTES [P] [QUE] LAT")
+    field = dict(zip(fields.type.names, fields.flatten(), strict=True))
+    length, queue, latency = _lengths_and_times(field)
+    length_bytes: Whole = pc.cast(length, pa.int64()).to_numpy()
+    letters = field["kind"].dictionary_encode()
+    parsed = [parse_flags(text) for text in letters.dictionary.to_pylist()]
+    if any(not operation for operation, _ in parsed):
+        raise MalformedError("a request without data has no direction")
+    kinds = letters.indices.to_numpy()
+    codes = np.array([OPERATIONS.index(operation) for operation, _ in parsed], np.int8)[kinds]
+    try:
+        sector = pc.cast(pc.if_else(pa.array(length_bytes == 0), "0", field["sector"]), pa.int64())
+    except pa.ArrowInvalid:
+        raise MalformedError("SECTOR is beyond 2^63 bytes") from None
+    complete_ns = decimal_ns(_seconds(field["time"]), "TIME(s)")
     return rows(
-        line=np.array(numbers, np.int64),
-        time=complete_ns - latency_ns - queued_ns,
-        operation=np.where(length_bytes == 0, OPERATIONS.index("flush"), flags.operation).astype(np.int8),
-        offset_bytes=np.array(sectors, np.int64) * SECTOR_BYTES,
+        line=line_numbers(block, len(lines)),
+        time=complete_ns - latency - queue,
+        operation=np.where(length_bytes == 0, np.int8(OPERATIONS.index("flush")), codes),
+        offset_bytes=scaled(sector.to_numpy(), SECTOR_BYTES, "SECTOR"),
         length_bytes=length_bytes,
-        response_ns=latency_ns + queued_ns,
-        dispatch_delay_ns=queued_ns,
-        volume=pa.array(disk, pa.string()).dictionary_encode(),
-        process=pa.array(["" if name == "?" else name for name in process], pa.string()).dictionary_encode(),
-        pid=np.array([int(text) for text in pid], np.int32),
-        **flags.columns,
+        response_ns=latency + queue,
+        dispatch_delay_ns=queue,
+        volume=field["disk"].dictionary_encode(),
+        process=pc.if_else(pc.equal(field["comm"], "?"), "", field["comm"]).dictionary_encode(),
+        pid=pc.cast(field["pid"], pa.int32()),
+        **{flag: np.array([flag in flags for _, flags in parsed], bool)[kinds] for flag in FLAGS},
     )
 
 
-def _seconds(text: str) -> str:
-    """Return a time in seconds; a time of day counts from midnight."""
-    if ":" not in text:
-        return text
-    hours, minutes, seconds = text.split(":")
-    return f"{int(hours) * 3600 + int(minutes) * 60 + int(seconds[:2])}{seconds[2:]}"
+def _lengths_and_times(field: dict[str, pa.Array]) -> tuple[pa.Array, Whole, Whole]:
+    """Return BYTES, and QUE and LAT in ns; a missing or negative QUE is 0."""
+    length, queue, latency = field["bytes"], field["queue"], field["latency"]
+    if pc.any(pc.not_equal(field["joined"], "")).as_py():
+        columns = (field[name].to_pylist() for name in ("bytes", "queue", "latency", "joined", "after"))
+        values = [_cut(joint, after) if joint else known for *known, joint, after in zip(*columns, strict=True)]
+        length, queue, latency = (pa.array(column, pa.string()) for column in zip(*values, strict=True))
+    unknown = pc.or_(pc.equal(queue, ""), pc.starts_with(queue, "-"))
+    # Milliseconds are read as seconds, in ns: 0.74 ms is 0.74 s / 1000.
+    queue_ns = decimal_ns(pc.if_else(unknown, "0", queue), "QUE(ms)") // 1000
+    return length, queue_ns, decimal_ns(latency, "LAT(ms)") // 1000
 
 
 def _cut(text: str, after: str) -> tuple[str, str, str]:
@@ -108,23 +118,20 @@ def _cut(text: str, after: str) -> tuple[str, str, str]:
     raise MalformedError(f"BYTES and the next column run together: '{text}' {reason}; put a space between them")
 
 
-def _text(block: Block) -> str:
-    try:
-        return block.data.decode()
-    except UnicodeDecodeError:
-        raise MalformedError("is not valid UTF-8") from None
+def _seconds(times: pa.StringArray) -> pa.StringArray:
+    """Return times in seconds; a time of day counts from midnight."""
+    if not pc.any(pc.match_substring(times, ":")).as_py():
+        return times
+    return pa.array([_since_midnight(time) if ":" in time else time for time in times.to_pylist()], pa.string())
 
 
-def _of_ms(texts: list[str] | tuple[str, ...], name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return decimal_ns(pa.array(texts, pa.string()), name) // _MS_PER_S
-
-
-def _header(line: bytes) -> str | None:
-    return "header lines" if _HEADER.fullmatch(line) else None
+def _since_midnight(time: str) -> str:
+    hours, minutes, seconds = time.split(":")
+    return f"{int(hours) * 3600 + int(minutes) * 60 + int(seconds[:2])}{seconds[2:]}"
 
 
 def _read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
-    batches = request_batches(LINES)(source, tally)
+    batches = LINES.batches(source, tally)
     return _from_clock(batches, tally) if _CLOCK.search(source.head) else batches
 
 
@@ -141,13 +148,15 @@ def _from_clock(batches: Iterator[pa.RecordBatch], tally: Tally) -> Iterator[pa.
         yield batch.set_column(place, "time", pc.add(batch["time"], pa.array(passed * _DAY_NS)))
 
 
-LINES = Lines(_convert, _header)
-FORMAT = Format(
-    name="biosnoop",
-    title="biosnoop of bcc or libbpf, text output",
-    columns="TIME(s) COMM PID DISK T SECTOR BYTES [P] [QUE(ms)] LAT(ms)",
-    units="s, sectors of 512 bytes, bytes, ms",
-    looks_like=LINES.looks_like,
-    read=_read,
-    time_resolution_ns=10_000,
+LINES = Lines(_convert, lambda line: "header lines" if _HEADER.fullmatch(line) else None)
+FORMATS = (
+    Format(
+        name="biosnoop",
+        title="biosnoop of bcc or libbpf, text output",
+        columns="TIME(s) COMM PID DISK T SECTOR BYTES [P] [QUE(ms)] LAT(ms)",
+        units="s, sectors of 512 bytes, bytes, ms",
+        looks_like=LINES.looks_like,
+        read=_read,
+        time_resolution_ns=10_000,
+    ),
 )

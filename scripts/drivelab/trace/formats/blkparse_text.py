@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -28,10 +28,17 @@ import pyarrow as pa
 
 from drivelab.trace import records
 from drivelab.trace.formats.common.block_events import BlockEvent, BlockEvents
-from drivelab.trace.formats.common.lines import Lines
-from drivelab.trace.formats.common.request_columns import flag_letters, parse_flags
+from drivelab.trace.formats.common.lines import Lines, text_lines
 from drivelab.trace.formats.common.source import Block, Source
-from drivelab.trace.formats.common.trace_format import LONGEST_NS, Format, Losses, MalformedError, Tally
+from drivelab.trace.formats.common.trace_format import (
+    LONGEST_NS,
+    Format,
+    Losses,
+    MalformedError,
+    Tally,
+    flag_letters,
+    parse_flags,
+)
 from drivelab.trace.parquet_schema import FLAGS, TraceFile, has_queue_times
 from drivelab.trace.records import SECTOR_BYTES
 
@@ -69,11 +76,7 @@ _WORDS = {
 
 def _convert(block: Block) -> list[BlockEvent | str]:
     """Return the events of requests, and the kinds of all other lines."""
-    try:
-        lines = block.data.decode().split("\n")
-    except UnicodeDecodeError:
-        raise MalformedError("is not valid UTF-8") from None
-    return [_event(line) for line in map(str.strip, lines) if line]
+    return [_event(line) for line in text_lines(block)]
 
 
 def _event(line: str) -> BlockEvent | str:
@@ -136,10 +139,6 @@ def _errno(note: str) -> int:
     return error if error < 1 << 15 else (1 << 16) - error  # the kernel's negative number, printed as unsigned
 
 
-def _comment(line: bytes) -> str | None:
-    return "lines of the summary" if _SUMMARY.fullmatch(line) else None
-
-
 def _read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
     with TemporaryDirectory(prefix="drivelab-import-") as folder:
         found = BlockEvents(Path(folder), source.path)
@@ -167,14 +166,8 @@ def _write(trace: TraceFile, sink: BinaryIO, _volume: str) -> Losses:
     for batch in trace.batches(_COLUMNS):
         lines: list[str] = []
         for request in batch.to_pylist():
-            if request["offset_bytes"] % SECTOR_BYTES or request["length_bytes"] % SECTOR_BYTES:
-                losses.dropped["requests that are not in whole sectors"] += 1
-                continue
-            if request["length_bytes"] == 0 and request["operation"] != "flush":
-                losses.dropped["requests of no bytes"] += 1
-                continue
-            if request["length_bytes"] >= _MOST_SECTORS * SECTOR_BYTES:
-                losses.dropped["requests from 4 GiB"] += 1
+            if loss := _loss(request):
+                losses.dropped[loss] += 1
                 continue
             while pending and pending[0][0] < request["queue_ns"]:
                 sequence += 1
@@ -192,6 +185,15 @@ def _write(trace: TraceFile, sink: BinaryIO, _volume: str) -> Losses:
         sequence += 1
         sink.write(_line(sequence, *heapq.heappop(pending), queued=queued).encode())
     return losses
+
+
+def _loss(request: Mapping[str, Any]) -> str | None:
+    """Return what a text cannot hold of a request, or None."""
+    if request["offset_bytes"] % SECTOR_BYTES or request["length_bytes"] % SECTOR_BYTES:
+        return "requests that are not in whole sectors"
+    if request["length_bytes"] == 0 and request["operation"] != "flush":
+        return "requests of no bytes"
+    return "requests from 4 GiB" if request["length_bytes"] >= _MOST_SECTORS * SECTOR_BYTES else None
 
 
 def _line(sequence: int, time_ns: int, _order: int, action: str, request: dict[str, Any], *, queued: bool) -> str:
@@ -213,13 +215,15 @@ def _line(sequence: int, time_ns: int, _order: int, action: str, request: dict[s
     )
 
 
-LINES = Lines(_convert, _comment)
-FORMAT = Format(
-    name="blkparse-text",
-    title="blkparse, default text output",
-    columns="device CPU sequence time PID action operation sector + sectors [process]",
-    units="s, sectors of 512 bytes",
-    looks_like=LINES.looks_like,
-    read=_read,
-    write=_write,
+LINES = Lines(_convert, lambda line: "lines of the summary" if _SUMMARY.fullmatch(line) else None)
+FORMATS = (
+    Format(
+        name="blkparse-text",
+        title="blkparse, default text output",
+        columns="device CPU sequence time PID action operation sector + sectors [process]",
+        units="s, sectors of 512 bytes",
+        looks_like=LINES.looks_like,
+        read=_read,
+        write=_write,
+    ),
 )

@@ -54,10 +54,8 @@ def _version(head: bytes) -> int | None:
 
 def _looks_like(head: bytes) -> bool:
     version = _version(head)
-    if version is None:
-        return False
-    first = np.frombuffer(head, VERSIONS[version], count=1)
-    return bool(_CODES[first["cmd"][0]] != _UNKNOWN)
+    first = None if version is None else np.frombuffer(head, VERSIONS[version], count=1)
+    return first is not None and bool(_CODES[first["cmd"][0]] != _UNKNOWN)
 
 
 def _read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
@@ -83,43 +81,39 @@ def _requests(records: npt.NDArray[np.void], version: int, number: int, tally: T
     for place in np.flatnonzero(faulty).tolist():
         reason = next(text for text, mask in reasons.items() if mask[place])
         tally.add(number + place, reason)
-    line = number + np.flatnonzero(~faulty)
     good = records[~faulty]
-    codes = _CODES[good["cmd"]]
-    flush = codes == OPERATIONS.index("flush")
-    responses = {"response_ns": good["rt"].astype(np.int64) * TICK_NS} if version == 2 else {}
     return rows(
-        line=line,
+        line=number + np.flatnonzero(~faulty),
         time=good["ts"].astype(np.int64),
-        operation=codes,
-        offset_bytes=np.where(flush, 0, good["lbn"].astype(np.int64) * SECTOR_BYTES),
-        length_bytes=np.where(flush, 0, good["len"].astype(np.int64)),
-        **responses,
+        operation=_CODES[good["cmd"]],
+        offset_bytes=good["lbn"].astype(np.int64) * SECTOR_BYTES,
+        length_bytes=good["len"].astype(np.int64),
+        **({"response_ns": good["rt"].astype(np.int64) * TICK_NS} if version == 2 else {}),
     )
 
 
 def _faults(records: npt.NDArray[np.void], version: int) -> dict[str, npt.NDArray[np.bool_]]:
     """Return masks of malformed records, by reason."""
-    return {
+    faults = {
         f"is not of version {version}": records["ver"] >> 8 != version,
         "its SCSI command is not a read, write or cache synchronisation": _CODES[records["cmd"]] == _UNKNOWN,
         "its address is beyond 2^63 bytes": records["lbn"] > (LARGEST - (1 << 32)) // SECTOR_BYTES,
         "its time is beyond 2^62 us": records["ts"] > MOST_TICKS,
-        **(
-            {"its response time is longer than 146 years": records["rt"] > LONGEST_NS // TICK_NS}
-            if version == 2
-            else {}
-        ),
     }
+    if version == 2:
+        faults["its response time is longer than 146 years"] = records["rt"] > LONGEST_NS // TICK_NS
+    return faults
 
 
-FORMAT = Format(
-    name="vscsi",
-    title="CloudPhysics vscsi traces, version 1 and 2, binary",
-    columns="v1: sn,len,nSG,cmd,ver,lbn,ts; v2: cmd,ver,sn,len,nSG,lbn,ts,rt",
-    units="bytes, sectors of 512 bytes, us, SCSI operation code",
-    looks_like=_looks_like,
-    read=_read,
-    time_resolution_ns=TICK_NS,
-    tick_ns=TICK_NS,
+FORMATS = (
+    Format(
+        name="vscsi",
+        title="CloudPhysics vscsi traces, version 1 and 2, binary",
+        columns="v1: sn,len,nSG,cmd,ver,lbn,ts; v2: cmd,ver,sn,len,nSG,lbn,ts,rt",
+        units="bytes, sectors of 512 bytes, us, SCSI operation code",
+        looks_like=_looks_like,
+        read=_read,
+        time_resolution_ns=TICK_NS,
+        tick_ns=TICK_NS,
+    ),
 )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.trace.formats.common.request_columns import decimal_ns
+from drivelab.trace.formats.common.column_reader import decimal_ns
 from drivelab.trace.formats.common.trace_format import MalformedError
 
 ENDS = ["9223372035.999999999", "9223372036.854775807", "0", "00000000001.5", "1456095145.123456000"]

@@ -4,50 +4,45 @@ from __future__ import annotations
 
 import argparse
 import json
-import pkgutil
 from pathlib import Path
 
 import pytest
 
-from drivelab.cli.traces.trace_formats import add_actions
+from drivelab.cli.traces.trace import add_parser
 from drivelab.trace import formats
-from drivelab.trace.formats import all_formats, exportable, importable
+from drivelab.trace.formats import all_formats
+from drivelab.trace.parquet_schema import read_trace
 
 
 def run(*arguments: str | Path) -> int:
     parser = argparse.ArgumentParser()
-    add_actions(parser.add_subparsers(required=True))
-    options = parser.parse_args([str(argument) for argument in arguments])
+    add_parser(parser.add_subparsers(required=True))
+    options = parser.parse_args(["trace", *map(str, arguments)])
     return int(options.handler(options))
 
 
-def test_each_module_defines_the_format_of_its_name() -> None:
-    modules = [module.name for module in pkgutil.iter_modules(formats.__path__) if not module.ispkg]
-    assert sorted(name.replace("_", "-") for name in modules) == list(all_formats())
-    assert exportable() == ["blkparse-text", "fio-iolog-v3"]
-    assert len(importable()) == 11
-
-
-def test_a_new_file_adds_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_adds_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (Path(__file__).resolve().parents[4] / "docs/how-to/trace-format.md").read_text()
-    module = page.split("```python\n")[1].split("```")[0]
-    (tmp_path / "nanolog.py").write_text(module)
-    monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
+    (tmp_path / "columns.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+    monkeypatch.setattr(formats, "PLAIN_COLUMNS", tmp_path / "columns.yaml")
     all_formats.cache_clear()
     try:
-        assert "nanolog" in importable()
         path = tmp_path / "x"
-        path.write_text("100;R;8;4096\n150;W;16;512\n")
+        path.write_text("ns;kind;sector;bytes\n100;R;8;4096\n150;W;16;512\n")
         assert run("import", path, "-o", tmp_path / "t.parquet") == 0
     finally:
         all_formats.cache_clear()
+    rows = read_trace(tmp_path / "t.parquet")[0].to_pylist()
+    assert [(row["queue_ns"], row["operation"], row["offset_bytes"], row["length_bytes"]) for row in rows] == [
+        (0, "read", 4096, 4096), (50, "write", 8192, 512)
+    ]  # fmt: skip
 
 
 def test_formats_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("formats", "--json") == 0
     listed = json.loads(capsys.readouterr().out)
-    assert [entry["name"] for entry in listed] == list(all_formats())
-    assert {entry["name"] for entry in listed if entry["export"]} == {"blkparse-text", "fio-iolog-v3"}
+    assert len(listed) == 11
+    assert [entry["name"] for entry in listed if entry["export"]] == ["blkparse-text", "fio-iolog-v3"]
     assert run("formats") == 0
     assert "msr: MSR Cambridge block traces (import)" in capsys.readouterr().out
 

@@ -74,7 +74,7 @@ Throughput (R/W): 0KiB/s / 0KiB/s
 Events (8,0): 16 entries
 Skips: 0 forward (0 -   0.0%)
 """
-S = 10**9
+S, MS = 10**9, 10**6
 GOLDEN: dict[str, tuple[str | bytes, list[tuple[Any, ...]], dict[str, Any], dict[str, list[Any]]]] = {
     "msr": (
         "128166372003061629,usr,0,Read,7014609920,24576,41286\n128166372016382155,usr,0,Write,2517286912,4096,9\n",
@@ -160,6 +160,31 @@ GOLDEN: dict[str, tuple[str | bytes, list[tuple[Any, ...]], dict[str, Any], dict
         {"dispatch_ns": [0, 1_725_999, 2_235_999], "process": ["supervise", "Web Content", "jbd2/xvda1-8"],
          "pid": [1950, 1951, 303]},
     ),
+    "biosnoop with pattern": (
+        "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  P LAT(ms)\n"
+        "1.000000    fio            7       sda       W 8          4096   S    1.50\n"
+        "2.000000    fio            7       sda       W 8          1048576R    1.50\n",
+        [(0, 1_500_000, "write", 4096, 4096), (S, S + 1_500_000, "write", 4096, 1 << 20)],
+        {"format": "biosnoop"},
+        {"dispatch_ns": [0, S]},
+    ),
+    "biosnoop with pattern and queue times": (
+        "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  P QUE(ms) LAT(ms)\n"
+        "1.000000    fio            7       sda       W 8          4096   S    0.25    1.50\n"
+        "2.000000    fio            7       sda       W 8          16777216?    0.25    1.50\n",
+        [(0, 1_750_000, "write", 4096, 4096), (S, S + 1_750_000, "write", 4096, 1 << 24)],
+        {"format": "biosnoop"},
+        {"dispatch_ns": [250_000, S + 250_000]},
+    ),
+    "biosnoop with the time of day, also after midnight": (
+        "TIMESTAMP    COMM           PID     DISK    T    SECTOR     BYTES   LAT(ms)\n" + "".join(
+            f"{time} fio            7       sda     WS   8          4096      0.500\n"
+            for time in ("23:59:58.250", "23:59:59.999", "23:59:59.998", "00:00:00.001", "13:00:00.000", "00:30:00.000")
+        ),
+        [(MS * ms, MS * ms + MS // 2, "write", 4096, 4096) for ms in (0, 1748, 1749, 1751, 46_801_750, 88_201_750)],
+        {"format": "biosnoop", "time_resolution_ns": 1_000_000, "skipped": {"header lines": 1}},
+        {},
+    ),
     "biosnoop with queue times and flags": (
         "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  QUE(ms) LAT(ms)\n"
         "1.000000    fio            7       sda       WS 8          4096     0.30    1.20\n"
@@ -191,32 +216,6 @@ def test_an_import_has_the_values_calculated_by_hand(tmp_path: Path, name: str) 
     assert [picked(row) for row in rows] == expected
     assert {fact: getattr(report, fact) for fact in facts} == facts
     assert {column: [row[column] for row in rows] for column in columns} == columns
-
-
-@pytest.mark.parametrize("queued", [False, True])
-def test_biosnoop_with_pattern(queued: bool, tmp_path: Path) -> None:
-    header = "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  P "
-    text = f"{header}{'QUE(ms) ' if queued else ''}LAT(ms)\n"
-    for place, (length, pattern) in enumerate(((4096, "S"), (1048576, "R"), (16777216, "?"))):
-        que = f"{0.25:7.2f} " if queued else ""
-        text += f"{place + 1:<11.6f} {'fio':14} {7:<7} {'sda':9} W {8:<10} {length:<7}{pattern} {que}{1.5:7.2f}\n"
-    rows, report = imported(tmp_path, text)
-    delay = 250_000 if queued else 0
-    assert [(row["length_bytes"], row["dispatch_ns"] - row["queue_ns"]) for row in rows] == [
-        (4096, delay), (1048576, delay), (16777216, delay)
-    ]  # fmt: skip
-    assert [row["complete_ns"] - row["dispatch_ns"] for row in rows] == [1_500_000] * 3
-    assert report.format == "biosnoop"
-
-
-def test_biosnoop_with_the_time_of_day(tmp_path: Path) -> None:
-    times = ["23:59:58.250", "23:59:59.999", "23:59:59.998", "00:00:00.001", "13:00:00.000", "00:30:00.000"]
-    text = "TIMESTAMP    COMM           PID     DISK    T    SECTOR     BYTES   LAT(ms)\n"
-    text += "".join(f"{time} {'fio':14} {7:<7} {'sda':7} {'WS':4} {8:<10} {4096:<7} {0.5:7.3f}\n" for time in times)
-    rows, report = imported(tmp_path, text)
-    ms = [0, 1748, 1749, 1751, 46_801_750, 88_201_750]
-    assert [row["queue_ns"] for row in rows] == [1_000_000 * time for time in ms]
-    assert (report.format, report.time_resolution_ns, report.skipped) == ("biosnoop", 1_000_000, {"header lines": 1})
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import io
 import tarfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 
 from drivelab.core.errors import UserError
 from drivelab.trace.formats import all_formats
-from drivelab.trace.formats.common import importing, sorting, source
+from drivelab.trace.formats.common import sorting, source
 from drivelab.trace.formats.common.importing import import_trace, list_volumes
 from drivelab.trace.parquet_schema import BATCH_ROWS, open_trace, read_trace
 
@@ -31,9 +32,11 @@ def lines(times: list[int], volume: int = 1) -> bytes:
     return "".join(f"{volume},R,{place},512,{time}\n" for place, time in enumerate(times)).encode()
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstd, bz2.compress])
-def test_compression_is_detected_by_content(tmp_path: Path, pack: object) -> None:
-    assert callable(pack)
+PACK: tuple[Callable[[bytes], bytes], ...] = (gzip.compress, zstd, bz2.compress)
+
+
+@pytest.mark.parametrize("pack", PACK)
+def test_compression_is_detected_by_content(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
     path = tmp_path / "file.csv"
     half = lines([1, 2, 3])
     path.write_bytes(pack(half) + pack(half.replace(b"1,R", b"1,W")))
@@ -41,10 +44,9 @@ def test_compression_is_detected_by_content(tmp_path: Path, pack: object) -> Non
     assert report.operations == {"read": 3, "write": 3}
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstd, bz2.compress])
+@pytest.mark.parametrize("pack", PACK)
 @pytest.mark.parametrize("damage", ["cut", "changed"])
-def test_damaged_compression_is_refused(tmp_path: Path, pack: object, damage: str) -> None:
-    assert callable(pack)
+def test_damaged_compression_is_refused(tmp_path: Path, pack: Callable[[bytes], bytes], damage: str) -> None:
     path = tmp_path / "file.csv"
     data = pack(lines(list(range(100_000))))
     path.write_bytes(data[:-1] if damage == "cut" else data[:-200] + b"\xff" * 100 + data[-100:])
@@ -53,32 +55,32 @@ def test_damaged_compression_is_refused(tmp_path: Path, pack: object, damage: st
     assert [left.name for left in tmp_path.iterdir()] == ["file.csv"]
 
 
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    with pytest.raises(UserError, match=r"cannot be opened \(No such file"):
-        import_trace(path, tmp_path / "t.parquet")
+def tar() -> bytes:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:gz") as file:
+        file.addfile(tarfile.TarInfo("a.csv"))
+    return archive.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "reason"),
+    [
+        (None, None, r"cannot be opened \(No such file"),
+        (b"", None, "is empty"),
+        (b"\xfd7zXZ\0rest", None, "is an xz file"),
+        (tar(), None, "is a tar archive; unpack it"),
+        (b"hello\nworld\n", None, r"matches none of the formats alibaba, .*--format"),
+        (b"hello\nworld\n", "cvs", "import format 'cvs' is unknown; choose one of alibaba, "),
+        (b"\n\n\n", "spc", "has no request of format spc and no malformed lines"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, content: bytes | None, name: str | None, reason: str) -> None:
+    if content is not None:
+        (tmp_path / "file").write_bytes(content)
+    with pytest.raises(UserError, match=reason):
+        import_trace(tmp_path / "file", tmp_path / "t.parquet", format_name=name)
     with pytest.raises(UserError, match=r"cannot be opened \(Is a directory"):
         import_trace(tmp_path, tmp_path / "t.parquet")
-    path.touch()
-    with pytest.raises(UserError, match="is empty"):
-        import_trace(path, tmp_path / "t.parquet")
-    path.write_bytes(b"\xfd7zXZ\0rest")
-    with pytest.raises(UserError, match="is an xz file"):
-        import_trace(path, tmp_path / "t.parquet")
-    archive = io.BytesIO()
-    with tarfile.open(fileobj=archive, mode="w:gz") as tar:
-        tar.addfile(tarfile.TarInfo("a.csv"))
-    path.write_bytes(archive.getvalue())
-    with pytest.raises(UserError, match="is a tar archive; unpack it"):
-        import_trace(path, tmp_path / "t.parquet")
-    path.write_text("hello\nworld\n")
-    with pytest.raises(UserError, match=r"matches none of the formats alibaba, .*--format"):
-        import_trace(path, tmp_path / "t.parquet")
-    with pytest.raises(UserError, match="import format 'cvs' is unknown; choose one of alibaba, "):
-        import_trace(path, tmp_path / "t.parquet", format_name="cvs")
-    path.write_text("\n\n\n")
-    with pytest.raises(UserError, match="has no request of format spc and no malformed lines"):
-        import_trace(path, tmp_path / "t.parquet", format_name="spc")
 
 
 def test_several_candidates_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +92,7 @@ def test_several_candidates_are_named(tmp_path: Path, monkeypatch: pytest.Monkey
         import_trace(path, tmp_path / "t.parquet")
 
 
-def test_several_volumes_are_not_mixed(tmp_path: Path) -> None:
+def test_several_volumes_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     path.write_bytes(lines([5, 6], 7) + lines([1, 2, 3], 8) + lines([7], 7))
     with pytest.raises(UserError, match=r"has several volumes \(7, 8\); choose one with --volume; .*trace volumes"):
@@ -103,6 +105,9 @@ def test_several_volumes_are_not_mixed(tmp_path: Path) -> None:
         import_trace(path, tmp_path / "t.parquet", volume="9")
     volumes, tally = list_volumes(path)
     assert (volumes, tally.malformed) == ({"7": 3, "8": 3}, 0)
+    monkeypatch.setattr(sorting, "MOST_VOLUMES", 1)
+    with pytest.raises(UserError, match="has more than 1 volumes"):
+        import_trace(path, tmp_path / "u.parquet", volume="7")
 
 
 def test_several_volumes_can_be_one_trace(tmp_path: Path) -> None:
@@ -143,8 +148,7 @@ def test_unsorted_rows_are_sorted_with_ties_in_file_order(tmp_path: Path) -> Non
 def test_a_row_too_late_for_the_window_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "HEAD_BYTES", 1 << 10)
     monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 10)
-    small = sorting.Sorter
-    monkeypatch.setattr(importing, "Sorter", lambda *most: small(*most, window_rows=100))
+    monkeypatch.setattr(sorting, "WINDOW_ROWS", 100)
     path = tmp_path / "file"
     times = list(range(1000, 3000))
     times[500] = times[450]  # 50 rows late
@@ -169,21 +173,17 @@ def test_many_blocks_fill_row_groups(tmp_path: Path) -> None:
     assert batches[2]["queue_ns"].to_pylist() == [1000 * time for time in range(rows - 5, rows)]
 
 
-def test_an_unwritable_output_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "file"
+def test_unsuitable_outputs_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file.csv"
     path.write_bytes(lines([1]))
     (tmp_path / "t.parquet").mkdir()
-    with pytest.raises(UserError, match=r"t\.parquet: is a folder"):
-        import_trace(path, tmp_path / "t.parquet")
-    with pytest.raises(UserError, match="cannot be written"):
-        import_trace(path, path / "below" / "t.parquet")
-
-
-def test_the_source_is_not_overwritten(tmp_path: Path) -> None:
-    path = tmp_path / "file.csv"
-    path.write_bytes(lines([1, 2, 3]))
     (tmp_path / "link").symlink_to(path)
-    for output in (path, tmp_path / "link"):
-        with pytest.raises(UserError, match="is also the input and would be lost"):
+    for output, reason in (
+        (tmp_path / "t.parquet", r"t\.parquet: is a folder"),
+        (path / "below" / "t.parquet", "cannot be written"),
+        (path, "is also the input and would be lost"),
+        (tmp_path / "link", "is also the input and would be lost"),
+    ):
+        with pytest.raises(UserError, match=reason):
             import_trace(path, output)
-    assert path.read_bytes() == lines([1, 2, 3])
+    assert path.read_bytes() == lines([1])

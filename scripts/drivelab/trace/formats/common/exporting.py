@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from drivelab.core.errors import UserError, suggestion
-from drivelab.trace.formats import all_formats, exportable
+from drivelab.trace.formats import all_formats
 from drivelab.trace.parquet_schema import open_trace
 from drivelab.trace.records import refuse_source, writable
 
@@ -28,10 +27,6 @@ class ExportReport:
     dropped: dict[str, int]
     altered: dict[str, int]
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
-        return asdict(self)
-
 
 def export_trace(path: Path, output: Path, *, format_name: str, volume: str = "trace") -> ExportReport:
     """Write a trace in another format, compressed for the suffixes .gz and .zst.
@@ -39,19 +34,18 @@ def export_trace(path: Path, output: Path, *, format_name: str, volume: str = "t
     `volume` is the file name in formats that have one. On failure there is no output. Raises UserError for an unknown
     format, an unreadable trace, or an unwritable output.
     """
-    if format_name not in exportable():
-        raise UserError(f"export format '{format_name}' is unknown; {suggestion(format_name, exportable())}")
-    layout = all_formats()[format_name]
-    assert layout.write is not None
+    writers = {form.name: form.write for form in all_formats().values() if form.write}
+    if format_name not in writers:
+        raise UserError(f"export format '{format_name}' is unknown; {suggestion(format_name, list(writers))}")
     refuse_source(output, [path])
     part = output.with_name(f".{output.name}.{os.getpid()}.part")
     with writable(output), open_trace(path) as trace:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
             with pa.output_stream(str(part), compression=_CODECS.get(output.suffix)) as sink:
-                losses = layout.write(trace, sink, volume)
+                losses = writers[format_name](trace, sink, volume)
             part.replace(output)
         finally:
             with suppress(OSError):
                 part.unlink()
-        return ExportReport(format_name, trace.rows, dict(losses.dropped), dict(losses.altered))
+        return ExportReport(format_name, trace.rows, dict(+losses.dropped), dict(+losses.altered))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,9 @@ import pyarrow.compute as pc
 
 from drivelab.core.errors import UserError
 from drivelab.trace.formats import format_for
-from drivelab.trace.formats.common.sorting import Sorter, VolumeFilter, count_rows
-from drivelab.trace.formats.common.source import Source, open_source
-from drivelab.trace.formats.common.trace_format import LONGEST_NS, Format, Tally, Whole
+from drivelab.trace.formats.common.sorting import count_volumes, in_time_order, of_volumes
+from drivelab.trace.formats.common.source import open_source
+from drivelab.trace.formats.common.trace_format import LONGEST_NS, Format, Tally
 from drivelab.trace.parquet_schema import (
     BATCH_ROWS,
     BEGINS,
@@ -28,127 +29,23 @@ from drivelab.trace.parquet_schema import (
     REQUESTS_OF_VOLUMES,
     VOLUMES_KEY,
     TraceWriter,
+    row_groups,
 )
 from drivelab.trace.records import refuse_source, writable
 
 _MOVES_DATA = [OPERATIONS.index("read"), OPERATIONS.index("write")]
-
-
-def _constant(kind: pa.DataType, value: Any) -> Callable[[int], pa.Array]:
-    whole = pa.array(np.full(BATCH_ROWS, value, kind.to_pandas_dtype()))
-    return lambda rows: whole[:rows] if rows <= BATCH_ROWS else pa.repeat(pa.scalar(value, kind), rows)
-
-
-def _no_process(rows: int) -> pa.Array:
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), [""])
-
-
-_UNKNOWN: dict[str, Callable[[int], pa.Array]] = {
-    **{flag: _constant(pa.bool_(), False) for flag in FLAGS},
-    "process": _no_process,
-    "pid": _constant(pa.int32(), -1),
-    "cpu": _constant(pa.int32(), -1),
-    "error": _constant(pa.int32(), 0),
-    "dispatch_id": lambda rows: pa.nulls(rows, pa.int64()),
-    "pieces": _constant(pa.int32(), 1),
-    "requeues": _constant(pa.int32(), 0),
+_OF_THE_REPORT = ("malformed", "skipped", "unmatched", "duration_s", "time_resolution_ns")
+_UNKNOWN: dict[str, Any] = {
+    **dict.fromkeys(FLAGS, False),
+    "process": "",
+    "pid": -1,
+    "cpu": -1,
+    "error": 0,
+    "dispatch_id": None,
+    "pieces": 1,
+    "requeues": 0,
 }
 """Default values of REQUESTS columns that a format may lack."""
-
-
-class Requests:
-    """Write sorted batches to a trace, with times from the first row, and count."""
-
-    def __init__(self, path: Path, layout: Format, writer: TraceWriter, unit: str) -> None:
-        self._path = path
-        self._tick_ns = layout.tick_ns
-        self._writer = writer
-        self._unit = unit
-        self._waiting: list[pa.RecordBatch] = []
-        self._waiting_rows = 0
-        self._first: int | None = None
-        self.rows = 0
-        self.operations: Counter[str] = Counter()
-        self.volumes: Counter[str] = Counter()
-        """Requests of each volume, of batches that name it."""
-        self.zero_length = 0
-        self.last_ns = 0
-        """Time of the last event."""
-
-    @property
-    def origin(self) -> int:
-        """Tick of the first row; 0 without rows."""
-        return self._first or 0
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Add rows in `time` order; raise UserError if the trace exceeds LONGEST_NS."""
-        if self._first is None:
-            self._first = int(batch["time"][0].as_py())
-        requests = self._request_batch(batch, self._queue_ns(batch))
-        self._count(requests)
-        self.volumes.update(count_rows(batch) if "volume" in batch.schema.names else {})
-        self._waiting.append(requests)
-        self._waiting_rows += requests.num_rows
-        if self._waiting_rows >= BATCH_ROWS:
-            self._write(BATCH_ROWS)
-
-    def flush(self) -> None:
-        """Write the remaining rows."""
-        if self._waiting_rows:
-            self._write(self._waiting_rows)
-
-    def _queue_ns(self, batch: pa.RecordBatch) -> Whole:
-        ticks = batch["time"].to_numpy() - self.origin
-        too_late = ticks > LONGEST_NS // self._tick_ns
-        if too_late.any():
-            number = batch["line"][int(np.argmax(too_late))]
-            raise UserError(
-                f"{self._path}: the time of {self._unit} {number} is more than 146 years after the first; "
-                f"fix or remove that {self._unit}"
-            )
-        queue_ns: Whole = ticks * self._tick_ns
-        return queue_ns
-
-    def _request_batch(self, batch: pa.RecordBatch, queue_ns: Whole) -> pa.RecordBatch:
-        rows = batch.num_rows
-        queue = pa.array(queue_ns)
-        columns = {
-            "queue_ns": queue,
-            "dispatch_ns": _later(batch, "dispatch_delay_ns", queue),
-            "complete_ns": _later(batch, "response_ns", queue),
-            "operation": pa.DictionaryArray.from_arrays(batch["operation"], list(OPERATIONS)),
-            "offset_bytes": batch["offset_bytes"],
-            "length_bytes": batch["length_bytes"],
-        }
-        columns |= {name: batch[name] for name in _UNKNOWN if name in batch.schema.names}
-        columns |= {name: make(rows) for name, make in _UNKNOWN.items() if name not in columns}
-        schema = REQUESTS
-        if "volume" in batch.schema.names:
-            schema, columns["volume"] = REQUESTS_OF_VOLUMES, batch["volume"]
-        return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-    def _count(self, requests: pa.RecordBatch) -> None:
-        self.rows += requests.num_rows
-        codes = requests["operation"].indices.to_numpy()
-        counts = np.bincount(codes, minlength=len(OPERATIONS)).tolist()
-        self.operations += Counter({name: count for name, count in zip(OPERATIONS, counts, strict=True) if count})
-        empty = requests["length_bytes"].to_numpy() == 0
-        if empty.any():
-            self.zero_length += int(np.count_nonzero(empty & np.isin(codes, _MOVES_DATA)))
-        last = [pc.max(requests[name]).as_py() or 0 for name in ("queue_ns", "complete_ns")]
-        self.last_ns = max(self.last_ns, *last)
-
-    def _write(self, rows: int) -> None:
-        table = pa.Table.from_batches(self._waiting)
-        self._writer.write(table.slice(0, rows))
-        self._waiting = table.slice(rows).to_batches()
-        self._waiting_rows = table.num_rows - rows
-
-
-def _later(batch: pa.RecordBatch, name: str, queue: pa.Array) -> pa.Array:
-    if name not in batch.schema.names:
-        return pa.nulls(batch.num_rows, pa.int64())
-    return pc.add(queue, batch[name])
 
 
 @dataclass(frozen=True)
@@ -186,10 +83,6 @@ class ImportReport:
     begins: str | None
     """`issue` for a file of events without queue events: requests begin at their issue."""
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the report for JSON."""
-        return asdict(self)
-
 
 def import_trace(
     path: Path,
@@ -206,12 +99,24 @@ def import_trace(
     """
     chosen = () if volume is None else (volume,) if isinstance(volume, str) else tuple(dict.fromkeys(volume))
     refuse_source(output, [path])
+    schema = REQUESTS_OF_VOLUMES if len(chosen) > 1 else REQUESTS
     with open_source(path) as source:
-        layout = format_for(format_name, source.head, path)
+        form = format_for(format_name, source.head, path)
         tally = Tally(path, max_malformed)
-        schema = REQUESTS_OF_VOLUMES if len(chosen) > 1 else REQUESTS
+        selected = of_volumes(form.read(source, tally), chosen, tally)
+        requests = _requests(in_time_order(selected, form.tick_ns, tally), form, schema, tally)
         with writable(output), TraceWriter(output, schema=schema) as writer:
-            return _import(source, layout, tally, writer, chosen)
+            for table in row_groups(requests):
+                writer.write(table)
+            if not tally.rows:
+                others = f"{tally.malformed} malformed {tally.unit}s" if tally.malformed else "no malformed lines"
+                raise UserError(
+                    f"{path}: has no request of format {form.name} and {others}; check the file, or name its format "
+                    "with --format"
+                )
+            report = _report(form, chosen, tally)
+            writer.finish(_provenance(path, report))
+    return report
 
 
 def list_volumes(path: Path, *, format_name: str | None = None) -> tuple[dict[str, int], Tally]:
@@ -221,58 +126,82 @@ def list_volumes(path: Path, *, format_name: str | None = None) -> tuple[dict[st
     Raises UserError as `import_trace` does.
     """
     with open_source(path) as source:
-        layout = format_for(format_name, source.head, path)
         tally = Tally(path, None)
-        counts: Counter[str] = Counter()
-        for batch in _read(layout, source, tally):
-            counts.update(count_rows(batch))
-        return dict(counts.most_common()), tally
+        for batch in format_for(format_name, source.head, path).read(source, tally):
+            count_volumes(batch, tally)
+        return dict(Counter(tally.volumes).most_common()), tally
 
 
-def _import(source: Source, layout: Format, tally: Tally, writer: TraceWriter, chosen: Sequence[str]) -> ImportReport:
-    volumes = VolumeFilter(source.path, chosen)
-    order = Sorter(source.path, layout, tally.unit)
-    requests = Requests(source.path, layout, writer, tally.unit)
-    for batch in _read(layout, source, tally):
-        for sorted_batch in order.push(volumes.select(batch)):
-            requests.add(sorted_batch)
-    for sorted_batch in order.finish():
-        requests.add(sorted_batch)
-    requests.flush()
-    if volumes.several or not requests.rows:
-        volumes.refuse_nothing()
-    if not requests.rows:
-        others = f"{tally.malformed} malformed {tally.unit}s" if tally.malformed else "no malformed lines"
-        raise UserError(
-            f"{source.path}: has no request of format {layout.name} and {others}; check the file, or name its format "
-            "with --format"
-        )
-    report = ImportReport(
-        format=layout.name,
-        volume=volumes.name,
-        volumes={name: requests.volumes[name] for name in chosen} if volumes.several else {},
-        rows=requests.rows,
-        operations=dict(requests.operations),
+def _requests(
+    batches: Iterable[pa.RecordBatch], form: Format, schema: pa.Schema, tally: Tally
+) -> Iterator[pa.RecordBatch]:
+    """Yield sorted rows as requests of the schema, with times from the first; raise UserError beyond LONGEST_NS."""
+    for batch in batches:
+        if not tally.rows:
+            tally.first_tick = int(batch["time"][0].as_py())
+        ticks = batch["time"].to_numpy() - tally.first_tick
+        too_late = ticks > LONGEST_NS // form.tick_ns
+        if too_late.any():
+            number = batch["line"][int(np.argmax(too_late))]
+            raise UserError(
+                f"{tally.path}: the time of {tally.unit} {number} is more than 146 years after the first; "
+                f"fix or remove that {tally.unit}"
+            )
+        queue = pa.array(ticks * form.tick_ns)
+        known = dict(zip(batch.schema.names, batch.columns, strict=True))
+        known |= {
+            "queue_ns": queue,
+            "dispatch_ns": pc.add(queue, known.get("dispatch_delay_ns", pa.scalar(None, pa.int64()))),
+            "complete_ns": pc.add(queue, known.get("response_ns", pa.scalar(None, pa.int64()))),
+            "operation": pa.DictionaryArray.from_arrays(batch["operation"], list(OPERATIONS)),
+        }
+        for column in schema:
+            if column.name not in known:
+                known[column.name] = _unknown(column.name, -(-batch.num_rows // BATCH_ROWS)).slice(0, batch.num_rows)
+        _count(batch, known["complete_ns"], int(ticks[-1]) * form.tick_ns, tally)
+        yield pa.RecordBatch.from_arrays([known[name] for name in schema.names], schema=schema)
+
+
+@lru_cache(len(_UNKNOWN))
+def _unknown(name: str, batches: int) -> pa.Array:
+    """Return a column of default values, of BATCH_ROWS rows for each batch."""
+    kind, rows = REQUESTS.field(name).type, batches * BATCH_ROWS
+    if not pa.types.is_dictionary(kind):
+        return pa.repeat(pa.scalar(_UNKNOWN[name], kind), rows)
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), [_UNKNOWN[name]])
+
+
+def _count(batch: pa.RecordBatch, complete_ns: pa.Array, last_queue_ns: int, tally: Tally) -> None:
+    codes = batch["operation"].to_numpy()
+    counts = np.bincount(codes, minlength=len(OPERATIONS)).tolist()
+    tally.operations += Counter(dict(zip(OPERATIONS, counts, strict=True)))
+    tally.rows += batch.num_rows
+    empty = batch["length_bytes"].to_numpy() == 0
+    if empty.any():
+        tally.zero_length += int(np.count_nonzero(empty & np.isin(codes, _MOVES_DATA)))
+    tally.last_ns = max(tally.last_ns, last_queue_ns, pc.max(complete_ns).as_py() or 0)
+
+
+def _report(form: Format, chosen: Sequence[str], tally: Tally) -> ImportReport:
+    return ImportReport(
+        format=form.name,
+        volume=", ".join(chosen or list(tally.volumes)[:1]),
+        volumes={name: tally.volumes[name] for name in chosen} if len(chosen) > 1 else {},
+        rows=tally.rows,
+        operations=dict(tally.operations),
         malformed=tally.malformed,
         malformed_first=[{tally.unit: number, "reason": reason} for number, reason in tally.first],
         skipped=dict(tally.skipped),
         unmatched=dict(tally.unmatched),
-        other_volumes=volumes.others,
-        out_of_order=order.out_of_order,
-        zero_length=requests.zero_length,
+        other_volumes=sum(tally.volumes.values()) - tally.rows,
+        out_of_order=tally.out_of_order,
+        zero_length=tally.zero_length,
         unterminated=tally.unterminated,
-        first_event=_first_event(layout, requests.origin),
-        duration_s=requests.last_ns / 1e9,
-        time_resolution_ns=tally.time_resolution_ns or layout.time_resolution_ns,
+        first_event=_first_event(form, tally.first_tick),
+        duration_s=tally.last_ns / 1e9,
+        time_resolution_ns=tally.time_resolution_ns or form.time_resolution_ns,
         begins=ISSUE if tally.from_dispatch else None,
     )
-    writer.finish(_provenance(source.path, report))
-    return report
-
-
-def _read(layout: Format, source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
-    assert layout.read is not None
-    return layout.read(source, tally)
 
 
 def _provenance(path: Path, report: ImportReport) -> dict[str, Any]:
@@ -280,23 +209,19 @@ def _provenance(path: Path, report: ImportReport) -> dict[str, Any]:
         "source": path.name,
         "format_imported": report.format,
         **({VOLUMES_KEY: report.volumes} if report.volumes else {"volume": report.volume}),
-        "malformed": report.malformed,
-        "skipped": report.skipped,
-        "unmatched": report.unmatched,
+        **{name: getattr(report, name) for name in _OF_THE_REPORT},
         "lost": {"malformed": report.malformed} if report.malformed else {},
-        "duration_s": report.duration_s,
-        "time_resolution_ns": report.time_resolution_ns,
         **({"first_event": report.first_event} if report.first_event else {}),
         **({BEGINS: report.begins} if report.begins else {}),
     }
 
 
-def _first_event(layout: Format, origin: int) -> str | None:
+def _first_event(form: Format, first: int) -> str | None:
     """Return the first request's time to the us; None if unknown or not a date."""
-    if layout.epoch is None:
+    if form.epoch is None:
         return None
     try:
-        when: datetime = layout.epoch + timedelta(microseconds=origin * layout.tick_ns // 1000)
+        when = datetime(form.epoch, 1, 1, tzinfo=UTC) + timedelta(microseconds=first * form.tick_ns // 1000)
     except OverflowError:
         return None
     return when.isoformat(timespec="microseconds")

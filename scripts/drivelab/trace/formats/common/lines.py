@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from drivelab.trace.formats.common.source import LONGEST_LINE, Block, Source
-from drivelab.trace.formats.common.trace_format import NO_REQUEST, MalformedError, Tally, joined
+from drivelab.trace.formats.common.trace_format import MalformedError, Tally, Whole, joined
 
 T = TypeVar("T", bound=Sized)
-SMALL_BYTES = 1 << 16
-"""Blocks up to this size are cut around a malformed line; in larger blocks this would cost too much."""
 LINES_TO_KNOW = 32
 """First lines of a file that decide whether it matches a format."""
-
-
-def no_comment(_line: bytes) -> str | None:
-    """Return None: in this format every line is a request."""
-    return None
 
 
 @dataclass(frozen=True)
@@ -36,7 +27,7 @@ class Lines(Generic[T]):
 
     convert: Callable[[Block], T]
     """Raises MalformedError when a line of the block is malformed. It must skip blank lines."""
-    comment: Callable[[bytes], str | None] = no_comment
+    comment: Callable[[bytes], str | None] = lambda line: None
     """Returns the kind of a stripped line that is documented but is not a request, else None.
 
     In every format, a line that begins with # and does not convert is a comment.
@@ -53,9 +44,9 @@ class Lines(Generic[T]):
             except MalformedError as error:
                 if not part.data.strip():
                     continue
-                smaller = _parts(part, error.row)
-                if len(smaller) > 1:
-                    remaining += smaller[::-1]
+                if cut := _middle(part.data):
+                    line = part.first_line + part.data.count(b"\n", 0, cut)
+                    remaining += [Block(part.data[cut:], line), Block(part.data[:cut], part.first_line)]
                 elif kind := self._comment(part.data.strip()):
                     tally.skipped[kind] += 1
                 else:
@@ -67,6 +58,12 @@ class Lines(Generic[T]):
         for block in source.blocks():
             tally.unterminated = not block.data.endswith(b"\n")
             yield self.pieces(block, tally)
+
+    def batches(self, source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
+        """Yield a batch for each block, of a format that converts lines to batches."""
+        for pieces in self.read(source, tally):
+            if pieces:
+                yield joined(pieces)
 
     def looks_like(self, head: bytes) -> bool:
         """Return whether at least half of the first lines convert, comments excluded."""
@@ -85,24 +82,18 @@ class Lines(Generic[T]):
             return False
 
 
-def request_batches(
-    lines: Lines[pa.RecordBatch], not_requests: str = ""
-) -> Callable[[Source, Tally], Iterator[pa.RecordBatch]]:
-    """Return the reader of a format whose lines convert to requests.
-
-    Rows with NO_REQUEST are counted as `not_requests`.
-    """
-
-    def read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
-        for pieces in lines.read(source, tally):
-            if pieces:
-                batch = joined(pieces)
-                yield _requests(batch, tally, not_requests) if not_requests else batch
-
-    return read
+def text_lines(block: Block) -> list[str]:
+    """Return the lines that are not blank, stripped; raise MalformedError if they are not UTF-8, or for none."""
+    try:
+        lines = [text for line in block.data.decode().split("\n") if (text := line.strip())]
+    except UnicodeDecodeError:
+        raise MalformedError("is not valid UTF-8") from None
+    if not lines:
+        raise MalformedError("is blank")
+    return lines
 
 
-def line_numbers(block: Block, count: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def line_numbers(block: Block, count: int) -> Whole:
     """Return the line number of each of `count` rows; blank lines have no row.
 
     Raises MalformedError if the number of lines differs.
@@ -112,20 +103,10 @@ def line_numbers(block: Block, count: int) -> np.ndarray[tuple[int], np.dtype[np
     ends = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord("\n"))
     if not block.data.endswith(b"\n"):
         ends = np.append(ends, len(block.data))
-    numbers: np.ndarray[tuple[int], np.dtype[np.int64]] = block.first_line + np.flatnonzero(
-        np.diff(ends, prepend=-1) > 1
-    )
+    numbers: Whole = block.first_line + np.flatnonzero(np.diff(ends, prepend=-1) > 1)
     if len(numbers) != count:
         raise MalformedError("has only spaces")
     return numbers
-
-
-def _requests(batch: pa.RecordBatch, tally: Tally, kind: str) -> pa.RecordBatch:
-    others = int(np.count_nonzero(batch["operation"].to_numpy() == NO_REQUEST))
-    if not others:
-        return batch
-    tally.skipped[kind] += others
-    return batch.filter(pc.not_equal(batch["operation"], NO_REQUEST))
 
 
 def _checked(block: Block) -> Block:
@@ -137,23 +118,6 @@ def _checked(block: Block) -> Block:
     if b"\r" in data:
         raise MalformedError("has a carriage return")
     return Block(data, block.first_line)
-
-
-def _parts(block: Block, row: int | None) -> list[Block]:
-    """Cut a small block around a known malformed line, else cut in the middle."""
-    data = block.data
-    cuts = [_middle(data) or len(data)]
-    if row is not None and len(data) <= SMALL_BYTES:
-        lines = data.split(b"\n", row + 1)
-        if row < len(lines):
-            before = sum(map(len, lines[:row])) + row
-            cuts = [before, min(before + len(lines[row]) + 1, len(data))]
-    parts, line = [], block.first_line
-    for begin, end in pairwise([0, *cuts, len(data)]):
-        if end > begin:
-            parts.append(Block(data[begin:end], line))
-            line += data.count(b"\n", begin, end)
-    return parts
 
 
 def _middle(data: bytes) -> int | None:

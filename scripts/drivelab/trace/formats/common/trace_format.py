@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -35,15 +36,10 @@ Whole = npt.NDArray[np.int64]
 class MalformedError(Exception):
     """Why lines are malformed; the reason is exact for a single line."""
 
-    def __init__(self, reason: str, row: int | None = None) -> None:
-        super().__init__(reason)
-        self.row = row
-        """Index of the malformed line, from 0, if known: only a hint."""
-
 
 @dataclass
 class Tally:
-    """Count lines other than requests: malformed ones, up to a limit, and others."""
+    """Counts of an import: malformed lines, up to a limit, other lines, and requests."""
 
     path: Path
     limit: int | None
@@ -62,6 +58,19 @@ class Tally:
     """The file has dispatches but no queue events, so requests begin with their dispatch."""
     time_resolution_ns: int | None = None
     """Resolution of the file's times, if coarser than the format's."""
+    volumes: dict[str, int] = field(default_factory=dict)
+    """Requests of each volume, by the first appearance; the name is empty if the format has none."""
+    out_of_order: int = 0
+    """Requests that followed one with a later time."""
+    rows: int = 0
+    """Requests in the trace."""
+    first_tick: int = 0
+    """Time of the first request, in ticks of the format."""
+    last_ns: int = 0
+    """Time of the last event, from the first request."""
+    operations: Counter[str] = field(default_factory=Counter)
+    zero_length: int = 0
+    """Reads and writes of length 0."""
 
     def add(self, number: int, reason: str) -> None:
         """Count a malformed line; raise UserError beyond the limit."""
@@ -77,27 +86,33 @@ class Tally:
         raise UserError(f"{self.path}: more than {self.limit} malformed {self.unit}s, the first are {shown}; {remedy}")
 
 
-@dataclass(frozen=True)
-class Format:
-    """A trace format. Its module's docstring explains the columns, with sources."""
+@dataclass(frozen=True, kw_only=True)
+class Description:
+    """What a trace format is called, and the meaning of its times. Its source is beside its declaration."""
 
     name: str
     title: str
     columns: str
-    """Shown to users: the columns of a line, or the fields of a record."""
+    """The columns of a line, or the fields of a record."""
     units: str
-    looks_like: Callable[[bytes], bool]
-    """Returns whether a file that begins with these bytes can have this format."""
-    read: Callable[[Source, Tally], Iterator[pa.RecordBatch]] | None = None
-    """Yields batches as built by `rows`, in the file's order."""
-    write: Callable[[TraceFile, BinaryIO, str], Losses] | None = None
-    """Writes a trace under the given volume name; returns what the format lost."""
     time_resolution_ns: int = 1
     """Resolution of the times, from the format or its documentation."""
     tick_ns: int = 1
-    """Unit of the column `time` of its rows."""
-    epoch: datetime | None = None
-    """Time of tick 0, if the format has absolute times."""
+    """Unit of the times."""
+    epoch: int | None = None
+    """Year at whose beginning the time is 0, in UTC, if the format has absolute times."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format(Description):
+    """A trace format that can be read."""
+
+    looks_like: Callable[[bytes], bool]
+    """Returns whether a file that begins with these bytes can have this format."""
+    read: Callable[[Source, Tally], Iterator[pa.RecordBatch]]
+    """Yields batches as built by `rows`, in the file's order."""
+    write: Callable[[TraceFile, BinaryIO, str], Losses] | None = None
+    """Writes a trace under the given volume name; returns what the format lost."""
 
 
 @dataclass
@@ -123,8 +138,11 @@ def rows(
     OPERATIONS or NO_REQUEST. `more` may have `response_ns` and `dispatch_delay_ns` (time from queue to completion and
     to dispatch, null if unknown), `volume`, and columns of REQUESTS (flags, process, pid, cpu, error).
     Raises MalformedError when a request is too long or ends beyond 2^63 bytes, a response exceeds LONGEST_NS, or a
-    time exceeds MOST_TICKS.
+    time exceeds MOST_TICKS. A flush has no extent.
     """
+    flush = operation == OPERATIONS.index("flush")
+    if flush.any():
+        offset_bytes, length_bytes = np.where(flush, 0, offset_bytes), np.where(flush, 0, length_bytes)
     if len(time) and (int(time.max()) > MOST_TICKS or int(time.min()) < -MOST_TICKS):
         raise MalformedError("the time is beyond 2^62 of its unit")
     if len(line) and (offset_bytes > LARGEST - length_bytes).any():
@@ -184,3 +202,28 @@ def volume_pairs(left: pa.DictionaryArray, separator: str, right: pa.DictionaryA
         distinct, places = np.unique(pairs, return_inverse=True)
     names = [f"{left.dictionary[n // width]}{separator}{right.dictionary[n % width]}" for n in distinct.tolist()]
     return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), pa.array(names, pa.string()))
+
+
+_LETTERS = re.compile(r"(F?)(WZ|DE|[RWDNF])([FASM]*)")
+_OPERATIONS = {"R": "read", "W": "write", "D": "discard", "DE": "discard", "WZ": "write-zeroes", "F": "flush", "N": ""}
+_AFTER = {"F": "fua", "A": "readahead", "S": "sync", "M": "meta"}
+
+
+@lru_cache(1024)
+def parse_flags(letters: str) -> tuple[str, frozenset[str]]:
+    """Return operation (empty for `N`, no data) and flags of the kernel's letters, such as `WFS`.
+
+    An F before the direction is `preflush`, after it FUA. Raises MalformedError for other letters.
+    """
+    match = _LETTERS.fullmatch(letters)
+    if match is None:
+        raise MalformedError(f"'{letters[:20]}' is not an operation with flags")
+    flags = {_AFTER[letter] for letter in match[3]} | ({"preflush"} if match[1] else set())
+    return _OPERATIONS[match[2]], frozenset(flags)
+
+
+def flag_letters(operation: str, flags: frozenset[str]) -> str:
+    """Return letters in blkparse's order; an empty flush is `FW`, as when queued."""
+    direction = {"read": "R", "write": "W", "discard": "D", "write-zeroes": "WZ", "flush": "FW"}[operation]
+    before = "F" if "preflush" in flags and operation != "flush" else ""
+    return before + direction + "".join(letter for letter, flag in _AFTER.items() if flag in flags)
