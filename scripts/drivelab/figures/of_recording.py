@@ -13,7 +13,7 @@ Fields = Mapping[str, Any]
 """Fields of a step of a plan, such as cells and end of a loop."""
 
 _CONDITIONS = (
-    "steady", "one_mix", "by_mix", "history", "grid", "surface", "repeats", "maximum", "maximum_surface", "demand",
+    "steady", "one_mix", "by_mix", "history", "grid", "repeats", "maximum", "demand",
     "demand_cpu", "pre_writes", "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns",
     "replay", "phases", "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison",
     "drives_capacity", "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip",
@@ -107,9 +107,8 @@ def _of_loops(loops: Sequence[Fields]) -> set[str]:
     for loop in others:
         if _demands(loop):
             kinds |= {"demand", "pre_writes"} if loop in steady and _has_beside(loop) else {"demand"}
-        elif loop in steady and len(others) == 1 and (axes := _grid(loop)):
-            kinds |= {"grid", "surface"} if min(axes) > 1 else {"grid"}
-            kinds |= _of_tracked(loop, min(axes) > 1)
+        elif loop in steady and len(others) == 1 and _is_grid(loop):
+            kinds |= {"grid", *_of_tracked(loop)}
         elif loop not in steady or "streams" in loop or len(loop["cells"]) > 1:
             kinds.add("repeats")
             if len(loops) == 1 and loop["until"].get("rounds", 0) >= _FEWEST_OF_HISTORY and "streams" not in loop:
@@ -117,15 +116,13 @@ def _of_loops(loops: Sequence[Fields]) -> set[str]:
     return kinds
 
 
-def _of_tracked(loop: Fields, surface: bool) -> set[str]:
+def _of_tracked(loop: Fields) -> set[str]:
     """Return the additional figures of the PTS: reads for throughput, maximum for latency."""
     metrics = {variable["metric"] for variable in loop["until"]["track"]}
     shares = {cell["read_share"] for cell in loop["cells"]}
     both = shares == {0, 100} or ("bandwidth_mib_s" in metrics and 100 in shares)
     kinds = {"by_mix"} if both or ("mean_latency_us" in metrics and len(shares) > 1) else set()
-    if "mean_latency_us" in metrics:
-        kinds |= {"maximum", "maximum_surface"} if surface else {"maximum"}
-    return kinds
+    return kinds | ({"maximum"} if "mean_latency_us" in metrics else set())
 
 
 def _of_series(loop: Fields) -> set[str]:
@@ -171,18 +168,18 @@ def _load(cell: Fields) -> str:
     return repr(sorted((key, cell[key]) for key in cell.keys() - {"threads", "queue_depth", "runtime_s"}))
 
 
-def _grid(loop: Fields) -> tuple[int, int] | None:
-    """Return the numbers of block sizes and read shares if the cells are all combinations of them, else None."""
+def _is_grid(loop: Fields) -> bool:
+    """Return whether the cells are all combinations of several block sizes and read shares."""
     cells = loop.get("cells", [])
     keys = {key for cell in cells for key in cell}
     varied = {key for key in keys if len({repr(cell.get(key)) for cell in cells}) > 1}
     if not cells or varied - _TELLS or keys & _BESIDES:
-        return None
+        return False
     patterns, shares, sizes = ({cell[key] for cell in cells} for key in ("pattern", "read_share", "block_size_bytes"))
     axes = len(sizes), len(shares)
     whole = len(cells) == len(patterns) * len(sizes) * len(shares)
     pure = shares == {0, 100}  # two bars, as in a throughput test
-    return axes if whole and (min(axes) > 1 or max(axes) >= _FEWEST_ON_AXIS or (pure and len(sizes) == 1)) else None
+    return whole and (min(axes) > 1 or max(axes) >= _FEWEST_ON_AXIS or (pure and len(sizes) == 1))
 
 
 def _of_soaks(soaks: Sequence[Fields], all_soaks: int, after_loop: bool) -> set[str]:

@@ -20,7 +20,7 @@ from drivelab.figures.base import style
 from drivelab.figures.base.marks import numbers
 from drivelab.figures.base.svg import values_of, without_values
 from drivelab.figures.base.words import time
-from drivelab.figures.kinds.loop.convergence import convergence
+from drivelab.figures.kinds.convergence import convergence
 
 HALF_A_DIGIT = 5.1e-5
 """Of seven."""

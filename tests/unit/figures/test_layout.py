@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from drivelab.figures.base import style
 from drivelab.figures.base.sheets import render
-from drivelab.figures.kinds.soak.telemetry_strip import telemetry_strip
+from drivelab.figures.kinds.seconds import telemetry_strip
 
 
 def test_axes_that_grow_have_room_for_their_new_ticks() -> None:

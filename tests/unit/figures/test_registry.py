@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.figures import FIGURES
 from drivelab.figures.base.sheets import ROWS
 from drivelab.figures.of_recording import FIGURES_OF
-from drivelab.figures.registry import ALL, TRACE_FIGURES, discovered
+from drivelab.figures.registry import ALL, FIGURES, TRACE_FIGURES, discovered
 
 LIBRARY = Path(__file__).resolve().parents[3] / "scripts"
 
@@ -43,7 +42,7 @@ def test_a_declaration_that_cannot_be_read_is_refused(tmp_path: Path, declared: 
 
 
 def test_a_name_is_declared_once(tmp_path: Path) -> None:
-    text = (LIBRARY / "drivelab/figures/kinds/latency/nines.py").read_text()
+    text = (LIBRARY / "drivelab/figures/kinds/latency.py").read_text()
     for name in ("one.py", "two.py"):
         (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match="declared by one as well"):

@@ -10,7 +10,8 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib.text import Text
 
-from drivelab.figures import render, save
+from drivelab.figures.base.sheets import render
+from drivelab.figures.base.style import save
 from drivelab.figures.base.svg import compact
 
 HEAD = '<?xml version="1.0"?>\n<!-- made -->\n<svg>\n <metadata><a/></metadata>\n <defs><style>*{}</style></defs>\n'
@@ -47,7 +48,7 @@ def test_references_survive() -> None:
     assert 'id="m1"' in svg
 
 
-@pytest.mark.parametrize("name", ["window", "measurement_3d"])
+@pytest.mark.parametrize("name", ["window", "measurement_2d"])
 def test_a_figure_keeps_all_its_texts(made: ModuleType, name: str, tmp_path: Path) -> None:
     figure = render(name, {"cells": made.cells(), "steady_state": made.steady_state()}, "op7 <b> & co")
     svg, _ = save(figure, tmp_path / "figure")
@@ -61,7 +62,7 @@ def test_a_figure_keeps_all_its_texts(made: ModuleType, name: str, tmp_path: Pat
     references = set(re.findall(r"url\(#([^)]+)\)|href=\"#([^\"]+)\"", svg.read_text()))
     ids = {element.get("id") for element in tree.iter() if element.get("id")}
     assert {first or second for first, second in references} <= ids
-    assert svg.stat().st_size < 45_000  # 56 columns of three faces
+    assert svg.stat().st_size < 45_000
 
 
 def _axes(axes: object) -> list[object]:

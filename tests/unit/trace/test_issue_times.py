@@ -14,7 +14,7 @@ from matplotlib.text import Text
 from trace_files import Event, write_capture
 
 from drivelab.cli.main import main
-from drivelab.figures.base import trace_sheet
+from drivelab.figures.base import sheets
 from drivelab.trace.decode import decode
 from drivelab.trace.formats.common.exporting import export_trace
 from drivelab.trace.formats.common.importing import import_trace
@@ -89,7 +89,7 @@ def test_statistics_know_dispatch_to_completion_only(trace: Path) -> None:
 
 
 def test_figures_show_the_depth_at_the_drive_and_the_mark(trace: Path) -> None:
-    figure = trace_sheet.render("trace_depth", count(trace, "issued"))
+    figure = sheets.render("trace_depth", count(trace, "issued"))
     texts = "\n".join(str(text.get_text()) for text in figure.findobj(Text))  # type: ignore[attr-defined]
     assert "trace of ISSUE TIMES" in texts
     assert "dispatched to completed" in texts

@@ -107,6 +107,11 @@ def bins_by_drive(latency_bins: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {str(drive): part for drive, part in bins.groupby("drive", sort=False)}
 
 
+def workload(bins: dict[str, pd.DataFrame]) -> str:
+    """Return the workload of the bins of all drives."""
+    return str(next(iter(bins.values()))["workload"].iloc[0])
+
+
 def loop_values(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[str], by: list[str]) -> pd.DataFrame:
     """Return columns drive, `by` and `metrics`: values of each drive's loop cells, runs averaged.
 
