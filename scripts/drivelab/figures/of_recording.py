@@ -72,7 +72,8 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
     if replays:
         kinds.add("replay")
     kinds |= {"application", "load"} & steps.keys()
-    if (loops or soaks) and (subject.get("clock") == "wall" or TELLING & _virtual_model(subject).keys()):
+    virtual = subject.get("drive", {}).get("virtual") or {}
+    if (loops or soaks) and (subject.get("clock") == "wall" or TELLING & virtual.keys()):
         kinds.add("telemetry")  # of the host, and of a drive that reports its temperature
     if "demand" in kinds and subject.get("clock") == "wall":
         kinds.add("demand_cpu")  # on the virtual clock, I/Os need no CPU
@@ -80,16 +81,9 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
         kinds.add("phases")
     elif "idle_recovery" not in kinds and any("phase_value" in soak for soak in soaks):
         waits = any("phase_value" in idle for idle in steps.get("idle", []))
-        kinds.add("cache" if waits and not loops and _only_write(soaks) else "turns")
+        only_write = all(soak["cell"]["read_share"] == 0 for soak in soaks)
+        kinds.add("cache" if waits and not loops and only_write else "turns")
     return kinds
-
-
-def _only_write(soaks: Sequence[Fields]) -> bool:
-    return all(soak["cell"]["read_share"] == 0 for soak in soaks)
-
-
-def _virtual_model(subject: Mapping[str, Any]) -> Mapping[str, Any]:
-    return subject.get("drive", {}).get("virtual") or {}
 
 
 def _of_loops(loops: Sequence[Fields]) -> set[str]:
@@ -106,7 +100,9 @@ def _of_loops(loops: Sequence[Fields]) -> set[str]:
         kinds.add("states")
     for loop in others:
         if _demands(loop):
-            kinds |= {"demand", "pre_writes"} if loop in steady and _has_beside(loop) else {"demand"}
+            loads = [_load(cell) for cell in loop.get("cells", [])]
+            beside = any(loads.count(load) == 1 for load in loads)  # such as the PTS's writes before each round
+            kinds |= {"demand", "pre_writes"} if loop in steady and beside else {"demand"}
         elif loop in steady and len(others) == 1 and _is_grid(loop):
             kinds |= {"grid", *_of_tracked(loop)}
         elif loop not in steady or "streams" in loop or len(loop["cells"]) > 1:
@@ -139,14 +135,6 @@ def _of_series(loop: Fields) -> set[str]:
         if loads:
             kinds.add("mix_lines" if kind == "mixes" and loads > 1 else kind)
     return kinds
-
-
-def _has_beside(loop: Fields) -> bool:
-    """Return whether a sweep has a cell at one demand only, such as the PTS's writes before each round."""
-    if "streams" in loop:
-        return False
-    loads = [_load(cell) for cell in loop["cells"]]
-    return any(loads.count(load) == 1 for load in loads)
 
 
 def _demands(loop: Fields) -> bool:

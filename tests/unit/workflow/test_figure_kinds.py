@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drivelab.figures.of_recording import FIGURES_OF, OF_A_RECORDING, figure_kinds
+from drivelab.figures.of_recording import figure_kinds
 
 STEADY = {"window": 5, "max_rounds": 25, "track": [{"metric": "iops"}]}
 LATENCY = STEADY | {"track": [{"metric": "mean_latency_us"}]}
@@ -112,9 +112,3 @@ def test_cpu_use_is_drawn_only_in_real_time() -> None:
 def test_telemetry_is_drawn_where_the_drive_reports_it(clock: str, model: dict[str, Any], is_drawn: bool) -> None:
     subject = {"measure": [loop(demands((1, 1)))], "clock": clock, "drive": {"virtual": model}}
     assert ("telemetry" in figure_kinds(subject)) == is_drawn
-
-
-def test_each_figure_belongs_to_one_kind() -> None:
-    """Two rules for one file would be ambiguous for Snakemake."""
-    names = [name for kind in OF_A_RECORDING for name in FIGURES_OF[kind]]
-    assert len(names) == len(set(names))

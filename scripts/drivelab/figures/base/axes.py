@@ -88,20 +88,6 @@ def ticks(axis: Axis, places: Sequence[float], texts: Texts | Callable[[float], 
     write(axis, texts if isinstance(texts, Texts) else Texts(texts))
 
 
-def binary_axis(axes: Axes, places: Sequence[int], texts: Texts, *, room: float, apart: float) -> None:
-    """Set a binary logarithmic x axis for ascending `places`, with room for a factor `room` at both ends.
-
-    Ticks are at the places that are at least a factor `apart` from the tick before.
-    """
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(places[0] / room, places[-1] * room)
-    shown = list(places[:1])
-    for place in places[1:]:
-        if place >= apart * shown[-1]:
-            shown.append(place)
-    ticks(axes.xaxis, shown, texts)
-
-
 def whiskers(axes: Axes, low: Any, high: Any, at: Any, *, upright: bool = False, **look: Any) -> None:
     """Draw a whisker from `low` to `high` at each place of `at`, across or upright; together they are one line."""
     gap = np.full(len(at), np.nan)

@@ -20,8 +20,6 @@ from drivelab.figures.base.marks import Panel, colour_bars, marks, numbers
 from drivelab.figures.base.words import Side, time_of
 
 _DIGITS_OF_ENDS = 7
-_NEAR = 1e-3
-"""Share of the page; panels with ends closer than this are aligned."""
 
 
 @contextmanager
@@ -145,22 +143,9 @@ def _px(value: float) -> float:
 
 
 def _label_of(axes: Axes, panels: list[Axes], which: str) -> str:
-    """Return the label of an axis, or of a shared or aligned axis, as figures label only the outermost."""
-    along = which == "x"
-    sharing = [panel for panel in panels if _share(axes, panel, which)]
-    aligned = [
-        panel for panel in panels
-        if np.allclose(_ends(axes, along), _ends(panel, along), atol=_NEAR)
-        and _axis(axes, which).get_scale() == _axis(panel, which).get_scale()
-        and (along or axes.get_ylim() == panel.get_ylim())
-    ]  # fmt: skip
-    labels = [_axis(panel, which).get_label_text() for panel in (axes, *(sharing or aligned))]
-    return next(filter(None, labels), "")
-
-
-def _ends(axes: Axes, along: bool) -> Any:
-    place = axes.get_position()
-    return place.intervalx if along else place.intervaly
+    """Return the label of an axis, or of a shared axis, as figures label only the outermost."""
+    alike = [axes, *(panel for panel in panels if _share(axes, panel, which))]
+    return next(filter(None, (_axis(panel, which).get_label_text() for panel in alike)), "")
 
 
 def _share(axes: Axes, other: Axes, which: str) -> bool:

@@ -258,7 +258,8 @@ class Lines:
         columns = _shape(axes)[1]
         places = sorted(int(place) for place in part[self.x.column].dropna().unique())
         if self.x.scale == "binary":
-            ax.binary_axis(axes, places, self.x.text, room=1.5, apart=1.0)
+            axes.set_xscale("log", base=2)
+            axes.set_xlim(places[0] / 1.5, places[-1] * 1.5)
             ax.ticks(axes.xaxis, _with_room(places, columns), self.x.text)
         elif self.x.scale == "rounds":
             ax.round_axis(axes, places[0], places[-1])
@@ -305,8 +306,8 @@ def _label_outer_axes(figure: Figure, *, same_y: bool) -> None:
         if spec is None:
             continue
         if spec.rowspan.start < lowest[spec.colspan.start]:
-            axes.set_xlabel("")
+            axes.xaxis.label.set_visible(False)  # a reader who points at a mark still sees it
         if same_y and spec.colspan.start:
-            axes.set_ylabel("")
+            axes.yaxis.label.set_visible(False)
             axes.tick_params(labelleft=False)
     figure.align_ylabels()

@@ -55,7 +55,7 @@ def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     """
     selection.require(steady_state, "steady_state")
     table = selection.window_averages(selection.one_measurement(cells), steady_state, metric)
-    sizes, mixes = list(table.index), [str(selection.mix(column)) for column in table.columns]
+    sizes, mixes = list(table.index), list(table.columns)
     table.columns = pd.Index(mixes, name="line")
     points = table.melt(ignore_index=False, value_name=metric).reset_index().dropna(subset=[metric])
     pattern, mix = points["line"].str.rpartition(" ")[0], points["line"].str.rpartition(" ")[2]

@@ -13,7 +13,7 @@ from drivelab.analysis.values.latency_values import has_ios_beyond, percentiles_
 from drivelab.core.units import format_size
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style, words
-from drivelab.figures.base.quantities import LATENCY, NUMBER, elapsed, format_latency, format_mix
+from drivelab.figures.base.quantities import LATENCY, NUMBER, elapsed, format_latency
 from drivelab.figures.families import maps
 from drivelab.figures.registry import FigureKind
 
@@ -70,7 +70,7 @@ def latency_matrix(cells: pd.DataFrame, steady_state: pd.DataFrame, latency_bins
                       ha="center", va="center", fontsize=style.SMALL_PT, color="white" if dark else "#222222",
                       gid="number")  # fmt: skip
         axes.set_title(name)
-        axes.set_xticks(np.arange(len(table.columns)) + 0.5, [selection.mix(column) for column in table.columns])
+        axes.set_xticks(np.arange(len(table.columns)) + 0.5, list(table.columns))
         axes.set_yticks(np.arange(len(table.index)) + 0.5, [format_size(int(size)) for size in table.index])
         axes.invert_yaxis()
         axes.grid(visible=False)
@@ -83,9 +83,9 @@ def _five_nines(bins: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
     """Return five nines of each cell with the axes of `like`; NaN with no I/O above it."""
     table = pd.DataFrame(np.nan, index=like.index, columns=like.columns)
     names = ["block_size_bytes", "pattern", "read_share_pct"]
-    several = any(isinstance(column, str) for column in like.columns)
+    several = any(" " in column for column in like.columns)
     for (size, pattern, share), part in bins.groupby(names):
-        column = f"{selection.access(pattern)} {format_mix(share)}" if several else share
+        column = selection.mix(pattern, share, several=several)
         if has_ios_beyond(float(part["count"].sum()), _NINES_PCT):
             table.loc[size, column] = float(percentiles_us(part, [_NINES_PCT])[0])
     return table

@@ -55,8 +55,12 @@ def load_curve(load_rates: pd.DataFrame) -> Figure:
         share = 100 * each.rates["achieved_iops"] / each.rates["rate_iops"]
         lower.plot(each.rates["rate_iops"], share, color=colour, linewidth=1.4, marker="o", markersize=3.5, label=name,
                    gid="delivered")  # fmt: skip
-    if len(answers) == 1:
-        _further(upper, answers[0])
+    limited = f"p{answers[0].rates['percentile'].iloc[0]:g}"
+    for column, (name, dash) in _OTHERS.items() if len(answers) == 1 else ():
+        rates = answers[0].rates[answers[0].rates[column].notna()]
+        if len(rates) and name != limited:
+            upper.plot(rates["rate_iops"], rates[column], color=style.MUTED, linestyle=dash, linewidth=1.2, label=name,
+                       gid=name)  # fmt: skip
     for limit_us in dict.fromkeys(float(each.rates["limit_us"].iloc[0]) for each in answers):
         upper.axhline(
             limit_us, color=style.ALARM, linewidth=1.4, label=f"limit {format_latency(limit_us)}", gid="limit"
@@ -101,14 +105,6 @@ def _curve(axes: Axes, each: LoadAnswer, colour: style.Colour, name: str) -> Non
 
 def _interval(low_us: float, high_us: float) -> str:
     return f"interval: {format_latency(low_us)} to {format_latency(high_us) if high_us == high_us else 'no upper end'}"
-
-
-def _further(axes: Axes, each: LoadAnswer) -> None:
-    for column, (name, dash) in _OTHERS.items():
-        rates = each.rates[each.rates[column].notna()]
-        if len(rates) and name != f"p{each.rates['percentile'].iloc[0]:g}":
-            axes.plot(rates["rate_iops"], rates[column], color=style.MUTED, linestyle=dash, linewidth=1.2, label=name,
-                      gid=name)  # fmt: skip
 
 
 def _axes(upper: Axes, lower: Axes, answers: Sequence[LoadAnswer]) -> None:

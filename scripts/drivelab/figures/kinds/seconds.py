@@ -131,7 +131,7 @@ def head_to_head(series: pd.DataFrame, cells: pd.DataFrame) -> Figure:
     rows = series.merge(places, on=_PLACE, how="inner")
     if rows.empty:
         raise ValueError("table 'series' has no seconds of the cells in table 'cells'")
-    at_s = rows["started"].astype("int64") / _ticks_per_s(rows["started"]) + rows["time_s"]
+    at_s = (rows["started"] - rows["started"].min()).dt.total_seconds() + rows["time_s"]
     own_clocks = bool((rows["clock"] == "virtual").any())
     began = (at_s - rows["time_s"]).groupby(rows["recording"] if own_clocks else rows["run"]).transform("min")
     rows = rows.assign(at_s=at_s - began)
@@ -139,11 +139,6 @@ def head_to_head(series: pd.DataFrame, cells: pd.DataFrame) -> Figure:
     if own_clocks:
         style.note(figure, "virtual clock: each drive has its own clock; the starts are aligned")
     return figure
-
-
-def _ticks_per_s(times: pd.Series) -> float:
-    """Return the number of ticks per second of a column of time stamps."""
-    return {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[times.dt.unit]
 
 
 _HEAT: Mapping[str, tuple[str, dict[str, Any]]] = {

@@ -127,11 +127,15 @@ def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     def fills(panel: Panel) -> Sequence[Artist]:
         if len(set(capacity.values())) == 1:
             if panel.is_first:
-                _fills_axis(panel, next(iter(capacity.values())) / scale.divisor)
+                fill = next(iter(capacity.values())) / scale.divisor
+                top = panel.axes.secondary_xaxis("top", functions=(lambda at: np.divide(at, fill),
+                                                                   lambda fills: np.multiply(fills, fill)))  # fmt: skip
+                top.set_xlabel("Drive fills (\N{MULTIPLICATION SIGN} user capacity)")
+                top.xaxis.set_major_locator(MaxNLocator(nbins=9))
             return ()
         for name, line in panel.points.groupby("line", sort=False):
-            fill = capacity[line["drive"].iloc[0]] / scale.divisor
-            at = np.arange(1, line["at"].max() // fill + 1) * fill
+            own_fill = capacity[line["drive"].iloc[0]] / scale.divisor
+            at = np.arange(1, line["at"].max() // own_fill + 1) * own_fill
             panel.axes.plot(at, np.interp(at, line["at"], panel.shown(line)), **_DIAMOND, markersize=7,
                             color=panel.looks[str(name)].colour, gid="fills", zorder=4)  # fmt: skip
         return (Line2D([], [], **_DIAMOND, color=style.MUTED, label="one more drive fill"),)
@@ -141,13 +145,6 @@ def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     limits = low / scale.divisor, (high + 0.02 * (high - low)) / scale.divisor or 1.0
     soak = soak.assign(at=soak["bytes_written_total"], spent=soak["bytes_written"])
     return _draw("volume", soak, scale, limits, cliff_at, capacity, fills)
-
-
-def _fills_axis(panel: Panel, fill: float) -> None:
-    """Add an axis in drive fills, each `fill` long, above the panel."""
-    top = panel.axes.secondary_xaxis("top", functions=(lambda x: np.divide(x, fill), lambda n: np.multiply(n, fill)))
-    top.set_xlabel("Drive fills (\N{MULTIPLICATION SIGN} user capacity)")
-    top.xaxis.set_major_locator(MaxNLocator(nbins=9))
 
 
 def _capacity(drives: pd.DataFrame, drive: str) -> int:
