@@ -255,7 +255,6 @@ CASES: Mapping[str, Case] = {
     "tail, one drive": ("tail", lambda m: {"latency_bins": bins(("op7",))}),
     "nines of 3 drives": ("nines_of_drives", lambda m: {"latency_bins": bins()}),
     "nines of 8 drives, few I/Os": ("nines_of_drives", lambda m: {"latency_bins": bins(_EIGHT, 3000)}),
-    "between the nines of 3 drives": ("between_nines_of_drives", lambda m: {"latency_bins": bins()}),
     "exceeded, 3 drives": ("exceedance_of_drives", lambda m: {"latency_bins": bins()}),
     "strip, 3 drives": ("strip_chart", lambda m: soaks()),
     "strip, 600 s of reads and writes": ("strip_chart", lambda m: soaks(DRIVES, 600, ("read", "write"))),

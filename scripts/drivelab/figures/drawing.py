@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from drivelab.collect import inventory
-from drivelab.figures.base import sheets, trace_sheet
+from drivelab.figures.base import sheets
 from drivelab.figures.of_recording import figures_of_recording
 from drivelab.figures.over_drives import OF_THE_STUDY, figures_over_drives, tables_over_drives
 from drivelab.figures.registry import FIGURES, TRACE_FIGURES
@@ -55,7 +55,7 @@ def draw_comparison(
 def draw_trace(tables: Path, folder: Path, *, png: bool) -> None:
     """Draw the figures of a trace from its folder of tables into `folder`."""
     needed = dict.fromkeys(table for kind in TRACE_FIGURES.values() for table in kind.required)
-    trace_sheet.draw(
+    sheets.draw_trace(
         _stems(TRACE_FIGURES, folder), {table: io.read(tables / f"{table}.parquet", table) for table in needed}, png=png
     )
 

@@ -13,7 +13,7 @@ Fields = Mapping[str, Any]
 """Fields of a step of a plan, such as cells and end of a loop."""
 
 _CONDITIONS = (
-    "steady", "one_mix", "by_mix", "history", "grid", "surface", "repeats", "maximum", "maximum_surface", "demand",
+    "steady", "one_mix", "by_mix", "history", "grid", "repeats", "maximum", "demand",
     "demand_cpu", "pre_writes", "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns",
     "replay", "phases", "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison",
     "drives_capacity", "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip",
@@ -72,7 +72,8 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
     if replays:
         kinds.add("replay")
     kinds |= {"application", "load"} & steps.keys()
-    if (loops or soaks) and (subject.get("clock") == "wall" or TELLING & _virtual_model(subject).keys()):
+    virtual = subject.get("drive", {}).get("virtual") or {}
+    if (loops or soaks) and (subject.get("clock") == "wall" or TELLING & virtual.keys()):
         kinds.add("telemetry")  # of the host, and of a drive that reports its temperature
     if "demand" in kinds and subject.get("clock") == "wall":
         kinds.add("demand_cpu")  # on the virtual clock, I/Os need no CPU
@@ -80,16 +81,9 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
         kinds.add("phases")
     elif "idle_recovery" not in kinds and any("phase_value" in soak for soak in soaks):
         waits = any("phase_value" in idle for idle in steps.get("idle", []))
-        kinds.add("cache" if waits and not loops and _only_write(soaks) else "turns")
+        only_write = all(soak["cell"]["read_share"] == 0 for soak in soaks)
+        kinds.add("cache" if waits and not loops and only_write else "turns")
     return kinds
-
-
-def _only_write(soaks: Sequence[Fields]) -> bool:
-    return all(soak["cell"]["read_share"] == 0 for soak in soaks)
-
-
-def _virtual_model(subject: Mapping[str, Any]) -> Mapping[str, Any]:
-    return subject.get("drive", {}).get("virtual") or {}
 
 
 def _of_loops(loops: Sequence[Fields]) -> set[str]:
@@ -106,10 +100,11 @@ def _of_loops(loops: Sequence[Fields]) -> set[str]:
         kinds.add("states")
     for loop in others:
         if _demands(loop):
-            kinds |= {"demand", "pre_writes"} if loop in steady and _has_beside(loop) else {"demand"}
-        elif loop in steady and len(others) == 1 and (axes := _grid(loop)):
-            kinds |= {"grid", "surface"} if min(axes) > 1 else {"grid"}
-            kinds |= _of_tracked(loop, min(axes) > 1)
+            loads = [_load(cell) for cell in loop.get("cells", [])]
+            beside = any(loads.count(load) == 1 for load in loads)  # such as the PTS's writes before each round
+            kinds |= {"demand", "pre_writes"} if loop in steady and beside else {"demand"}
+        elif loop in steady and len(others) == 1 and _is_grid(loop):
+            kinds |= {"grid", *_of_tracked(loop)}
         elif loop not in steady or "streams" in loop or len(loop["cells"]) > 1:
             kinds.add("repeats")
             if len(loops) == 1 and loop["until"].get("rounds", 0) >= _FEWEST_OF_HISTORY and "streams" not in loop:
@@ -117,15 +112,13 @@ def _of_loops(loops: Sequence[Fields]) -> set[str]:
     return kinds
 
 
-def _of_tracked(loop: Fields, surface: bool) -> set[str]:
+def _of_tracked(loop: Fields) -> set[str]:
     """Return the additional figures of the PTS: reads for throughput, maximum for latency."""
     metrics = {variable["metric"] for variable in loop["until"]["track"]}
     shares = {cell["read_share"] for cell in loop["cells"]}
     both = shares == {0, 100} or ("bandwidth_mib_s" in metrics and 100 in shares)
     kinds = {"by_mix"} if both or ("mean_latency_us" in metrics and len(shares) > 1) else set()
-    if "mean_latency_us" in metrics:
-        kinds |= {"maximum", "maximum_surface"} if surface else {"maximum"}
-    return kinds
+    return kinds | ({"maximum"} if "mean_latency_us" in metrics else set())
 
 
 def _of_series(loop: Fields) -> set[str]:
@@ -142,14 +135,6 @@ def _of_series(loop: Fields) -> set[str]:
         if loads:
             kinds.add("mix_lines" if kind == "mixes" and loads > 1 else kind)
     return kinds
-
-
-def _has_beside(loop: Fields) -> bool:
-    """Return whether a sweep has a cell at one demand only, such as the PTS's writes before each round."""
-    if "streams" in loop:
-        return False
-    loads = [_load(cell) for cell in loop["cells"]]
-    return any(loads.count(load) == 1 for load in loads)
 
 
 def _demands(loop: Fields) -> bool:
@@ -171,18 +156,18 @@ def _load(cell: Fields) -> str:
     return repr(sorted((key, cell[key]) for key in cell.keys() - {"threads", "queue_depth", "runtime_s"}))
 
 
-def _grid(loop: Fields) -> tuple[int, int] | None:
-    """Return the numbers of block sizes and read shares if the cells are all combinations of them, else None."""
+def _is_grid(loop: Fields) -> bool:
+    """Return whether the cells are all combinations of several block sizes and read shares."""
     cells = loop.get("cells", [])
     keys = {key for cell in cells for key in cell}
     varied = {key for key in keys if len({repr(cell.get(key)) for cell in cells}) > 1}
     if not cells or varied - _TELLS or keys & _BESIDES:
-        return None
+        return False
     patterns, shares, sizes = ({cell[key] for cell in cells} for key in ("pattern", "read_share", "block_size_bytes"))
     axes = len(sizes), len(shares)
     whole = len(cells) == len(patterns) * len(sizes) * len(shares)
     pure = shares == {0, 100}  # two bars, as in a throughput test
-    return axes if whole and (min(axes) > 1 or max(axes) >= _FEWEST_ON_AXIS or (pure and len(sizes) == 1)) else None
+    return whole and (min(axes) > 1 or max(axes) >= _FEWEST_ON_AXIS or (pure and len(sizes) == 1))
 
 
 def _of_soaks(soaks: Sequence[Fields], all_soaks: int, after_loop: bool) -> set[str]:

@@ -1,7 +1,8 @@
 """Figures by name, as their modules declare them; modules that draw are imported on first use.
 
-A new figure is one module below `kinds` with `FIGURES`, a tuple of `FigureKind` calls with literal arguments. The
-declarations are read without running the module, so that a plan can name figures without importing matplotlib.
+A figure is declared in a module below `kinds` in `FIGURES`, a tuple of `FigureKind` calls with literal arguments, and
+drawn by a function of that module. The declarations are read without running the module, so that a plan can name
+figures without importing matplotlib.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _FOLDER = Path(__file__).parent
-_DECLARES, _END = "FIGURES = (", "\n)\n"
+_DECLARES, _END = "FIGURES = (", "\n)"
 TRACE = "trace"
 """Condition of the figures of traces; all others are of recordings."""
 
@@ -31,10 +32,10 @@ class FigureKind:
     title: str
     caption: str
     """Explanation for readers, in plain text."""
-    tables: tuple[str, ...]
-    """Tables that the function takes, in the order of its arguments."""
     when: tuple[str, ...]
     """Conditions of `drivelab.figures.of_recording`; a plan that meets any of them has the figure."""
+    tables: tuple[str, ...] = ("cells", "steady_state")
+    """Tables that the function takes, in the order of its arguments."""
     status: str = ""
     """Table whose columns reduced, virtual and clock say how the figure must be labelled; empty for the first of
     `tables`."""
@@ -48,14 +49,15 @@ class FigureKind:
     """Only the rounds in the steady-state window are shown."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Arguments that differ from other figures of its function."""
+    draw: str = ""
+    """Function of the module that draws the figure; empty for one with the figure's name."""
     module: str = ""
-    """Module of this package that declares the figure; the function that draws has the figure's or its last name."""
+    """Module of this package that declares the figure."""
 
     @property
     def function(self) -> Callable[..., Figure]:
         """Function that draws the figure; imports its module."""
-        functions = vars(import_module(f"{__package__}.{self.module}"))
-        function: Callable[..., Figure] = functions.get(self.name) or functions[self.module.rpartition(".")[2]]
+        function: Callable[..., Figure] = getattr(import_module(f"{__package__}.{self.module}"), self.draw or self.name)
         return function
 
     @property
@@ -66,11 +68,8 @@ class FigureKind:
     @property
     def values(self) -> str:
         """Table that says whether the shown values are tainted, if available."""
-        return (
-            self.status_table
-            if self.status_table in ("replays", "application_runs", "load_rates", "summary")
-            else "cells"
-        )
+        own = ("replays", "application_runs", "load_rates", "summary")
+        return self.status_table if self.status_table in own else "cells"
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -99,8 +98,9 @@ def discovered(folder: Path = _FOLDER) -> dict[str, FigureKind]:
 def _declared(path: Path, text: str, module: str) -> Iterator[FigureKind]:
     try:
         for call in ast.parse(text, mode="eval").body.elts:  # type: ignore[attr-defined]
-            arguments = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
-            yield FigureKind(**arguments, module=module)
+            texts = zip(("name", "title", "caption"), map(ast.literal_eval, call.args), strict=False)
+            options = {keyword.arg: ast.literal_eval(keyword.value) for keyword in call.keywords}
+            yield FigureKind(**dict(texts), **options, module=module)
     except (SyntaxError, ValueError, AttributeError, TypeError) as error:
         raise ValueError(f"{path}: FIGURES must be FigureKind calls with literal arguments ({error})") from None
 

@@ -103,7 +103,7 @@ def build(
     )
 
 
-_OF_TAILS = ("nines_of_drives", "between_nines_of_drives", "exceedance_of_drives", "tail")
+_OF_TAILS = ("nines_of_drives", "exceedance_of_drives", "tail")
 """Figures of tail latency."""
 
 

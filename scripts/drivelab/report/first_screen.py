@@ -11,7 +11,7 @@ from drivelab.analysis.verdict import DECIDED, IN_RECORDINGS, NOT_COMPARED
 from drivelab.criteria.taint import is_busy
 from drivelab.figures.base.overlay import among
 from drivelab.figures.base.style import note, svg
-from drivelab.figures.kinds.drives.side_by_side import best_first, side_by_side
+from drivelab.figures.kinds.drives import best_first, side_by_side
 from drivelab.report.html import picture
 from drivelab.report.inputs import Inputs, Row, question_of
 from drivelab.report.measurement_outcome import (

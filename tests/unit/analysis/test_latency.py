@@ -2,13 +2,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.analysis.values.latency_values import exceedance, merge_bins, percentiles_us
+from drivelab.analysis.values.latency_values import merge_bins, percentiles_us
 from drivelab.fio.document import documents, from_document
 
 DATA = Path(__file__).parents[1] / "fio/data"
@@ -77,11 +76,3 @@ def test_the_measuring_process_counts_the_same_way() -> None:
 def test_percentiles_without_ios_are_refused() -> None:
     with pytest.raises(ValueError, match="at least one I/O"):
         percentiles_us(frame(), [99])
-
-
-def test_exceedance_falls_from_one_to_zero() -> None:
-    curve = exceedance(frame(("read", 1000, 90), ("write", 2000, 9), ("read", 5000, 1), ("read", 9000, 0)))
-    assert curve["latency_us"].tolist() == [1.0, 2.0, 5.0]
-    assert curve["share_above"].tolist() == pytest.approx([0.1, 0.01, 0.0])
-    assert np.all(np.diff(curve["share_above"]) <= 0)
-    assert exceedance(frame()).empty

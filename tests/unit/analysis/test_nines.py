@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drivelab.analysis.values.latency_values import between_the_nines, nines
+from drivelab.analysis.values.latency_values import nines
 
 
 def bins(*pairs: tuple[int, int]) -> pd.DataFrame:
@@ -43,14 +43,6 @@ def test_a_quantile_needs_an_io_above_it(ios: int, deepest: float) -> None:
     assert nines(bins((100_000, ios)))["quantile_pct"].iloc[-1] == deepest
 
 
-def test_the_curve_goes_through_the_nines() -> None:
-    curve = between_the_nines(ALL)
-    assert curve["nines"].tolist() == pytest.approx([1, 2, 3, 4])
-    assert curve["quantile_pct"].tolist() == pytest.approx([90, 99, 99.9, 99.99])
-    assert curve["latency_us"].tolist() == [100, 200, 300, 400]
-
-
-def test_without_ios_there_is_no_curve() -> None:
-    assert between_the_nines(bins()).empty
+def test_without_ios_there_are_no_nines() -> None:
     with pytest.raises(ValueError, match="at least one I/O"):
         nines(bins())

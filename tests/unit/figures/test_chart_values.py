@@ -12,27 +12,19 @@ import pandas as pd
 import protocol_frames as frames
 import pytest
 from chart_values import Mark, marks, tooltips
-from matplotlib.ticker import FuncFormatter
 
-from drivelab.analysis.values import latency_values as quantiles
-from drivelab.figures.base import style
-from drivelab.figures.base.quantities import format_latency
+from drivelab.figures.base import quantities, style
+from drivelab.figures.base.axes import write
 from drivelab.figures.base.words import parts, say, tell
-from drivelab.figures.kinds.demand.demand_intensity import demand_intensity
-from drivelab.figures.kinds.demand.depth_ramp import depth_ramp
-from drivelab.figures.kinds.drives.comparison import comparison
-from drivelab.figures.kinds.drives.normalised import normalised
-from drivelab.figures.kinds.drives.strip_lines import strip_chart
-from drivelab.figures.kinds.latency.latency_distribution import exceedance_of_drives
-from drivelab.figures.kinds.latency.latency_heat import latency_heat
-from drivelab.figures.kinds.latency.latency_histogram import latency_histogram
-from drivelab.figures.kinds.latency.nines import between_nines_of_drives, nines_of_drives
-from drivelab.figures.kinds.latency.tail import tail
-from drivelab.figures.kinds.loop.measurement_3d import measurement_2d, measurement_3d
-from drivelab.figures.kinds.soak.idle_recovery import idle_recovery
-from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes, saturation_time
-from drivelab.figures.kinds.trace.trace_heat import trace_heat
-from drivelab.figures.kinds.trace.trace_interarrival import trace_interarrival, trace_latency
+from drivelab.figures.kinds.cells import measurement_2d
+from drivelab.figures.kinds.deltas import comparison, normalised
+from drivelab.figures.kinds.demand import demand_intensity
+from drivelab.figures.kinds.histograms import latency_histogram
+from drivelab.figures.kinds.latency import exceedance_of_drives, nines_of_drives, tail
+from drivelab.figures.kinds.seconds import strip_chart
+from drivelab.figures.kinds.soaks import saturation_bytes, saturation_time
+from drivelab.figures.kinds.trace import trace_heat
+from drivelab.figures.kinds.trace_requests import trace_interarrival, trace_latency
 
 HALF_A_DIGIT = 5.1e-5
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -86,29 +78,6 @@ def test_a_thin_line_keeps_its_spikes_and_what_can_be_told_apart() -> None:
 
 def two_drives(made: ModuleType) -> pd.DataFrame:
     return pd.concat([made.latency_bins("op7"), made.latency_bins("op28", 60.0)], ignore_index=True)
-
-
-def test_between_the_nines_the_percentage_is_that_of_the_curve(made: ModuleType) -> None:
-    bins = two_drives(made)
-    result = marks(between_nines_of_drives(bins))
-    for drive, part in bins.groupby("drive"):
-        curve = quantiles.between_the_nines(part)
-        (trace,) = named(result, str(drive))
-        lines = tooltips(trace)
-        assert [number(texts[1], " %") for texts in lines] == pytest.approx(
-            list(100 * (1 - 10 ** -curve["nines"])), rel=HALF_A_DIGIT
-        )
-        assert [latency_us(texts[2]) for texts in lines] == pytest.approx(list(curve["latency_us"]), rel=HALF_A_DIGIT)
-
-
-def test_the_median_is_at_fifty_percent() -> None:
-    figure = style.new_figure("Nines")
-    axes = figure.subplots()
-    axes.plot([0.30103, 1.0, 2.0], [1, 2, 3], label="op7")
-    tell(axes.xaxis, lambda place: f"{100 * (1 - 10.0**-place):.7g} %")
-    axes.set_xlabel("I/Os that were as fast (% of all)")
-    (trace,) = marks(figure)
-    assert [lines[1] for lines in tooltips(trace)] == [f"I/Os that were as fast: {share} %" for share in (50, 90, 99)]
 
 
 def test_both_panels_of_a_traces_latency_tell_the_share_of_faster_requests() -> None:
@@ -208,7 +177,7 @@ def test_a_latency_has_its_own_unit_at_each_point_and_lines_for_the_eye_are_sile
             assert not any(tooltips(trace) for trace in result if trace not in drives)
 
 
-def test_a_map_tells_units_and_what_is_counted(made: ModuleType) -> None:
+def test_a_map_tells_units_and_what_is_counted() -> None:
     tables = counted()
     maps = [mark for mark in marks(trace_heat(tables["trace_heat"], tables["trace_over_time"]))
             if "z" in mark]  # fmt: skip
@@ -216,14 +185,6 @@ def test_a_map_tells_units_and_what_is_counted(made: ModuleType) -> None:
     counts = [[lines[-1].rpartition(": ") for lines in tooltips(mark)] for mark in maps]
     assert {name for cells in counts for name, _, _ in cells} == {"Requests that begin in a cell"}
     assert [[value for _, _, value in cells] for cells in counts] == [["1", "2", "3", "4"], ["200", "1", "1"]]
-    cells = made.cells(7, sizes=(4096, 65536))
-    inside = cells[cells["round"].between(3, 7)]
-    columns = marks(measurement_3d(cells, made.steady_state(start=3)))
-    for mix, size, value in (lines for mark in columns for lines in tooltips(mark)):
-        share, kib = int(mix.removeprefix("Read/write mix: ").partition("/")[0]), number(size, " KiB")
-        of_cell = (inside["block_size_bytes"] == kib * 1024) & (inside["read_share_pct"] == share)
-        assert number(value, " IOPS") == pytest.approx(inside[of_cell]["iops"].mean(), rel=HALF_A_DIGIT)
-    assert len(columns) == cells["cell"].nunique()
 
 
 def test_a_size_is_told_as_its_tick_is(made: ModuleType) -> None:
@@ -257,11 +218,6 @@ def test_the_points_of_a_sweep_say_what_they_are() -> None:
     assert all(re.fullmatch(r"T\d+Q\d+", name) for name in others)
 
 
-def test_panels_whose_scale_is_labelled_elsewhere_name_their_values() -> None:
-    result = marks(depth_ramp(frames.sweep(), frames.NO_WINDOWS))
-    assert all(line.startswith("Queue depth per thread: ") for mark in result for line in [tooltips(mark)[0][1]])
-
-
 @pytest.mark.parametrize("draw", ["time", "bytes"])
 def test_marks_of_a_soak_tell_their_own_value_alone(draw: str, made: ModuleType) -> None:
     soak = made.soak()
@@ -286,23 +242,6 @@ def test_drive_fills_are_told_by_their_place_alone(made: ModuleType) -> None:
         assert all("I/O rate" not in line and "latency" not in line for lines in tooltips(trace) for line in lines)
 
 
-def test_what_the_baseline_of_bursts_tells_was_measured() -> None:
-    cells = frames.idle()
-    for trace in named(marks(idle_recovery(cells)), "baseline"):
-        for lines in tooltips(trace):
-            assert any(number(lines[2], " IOPS") == pytest.approx(iops, rel=HALF_A_DIGIT) for iops in cells["iops"])
-
-
-def test_a_heat_map_of_latency_tells_the_unit(made: ModuleType) -> None:
-    bins = made.latency_bins().assign(phase=None)
-    cells = bins.drop_duplicates(["recording", "step", "round", "cell"]).assign(elapsed_s=0.0, runtime_s=10.0)
-    (heat,) = [mark for mark in marks(latency_heat(bins, cells)) if "z" in mark]
-    for _, latency, share in tooltips(heat):
-        assert latency_us(latency) > 0
-        assert 0 < number(share, " %") <= 100
-        assert share.startswith("Share of the slice's I/Os: ")
-
-
 def test_axes_that_are_shared_are_worded_alike() -> None:
     figure = style.new_figure("Shared")
     one, other = figure.subplots(1, 2, sharey=True)
@@ -321,8 +260,8 @@ def test_a_value_has_the_unit_of_the_ticks_around_it() -> None:
     axes = figure.subplots()
     axes.plot([1.19, 2.5], [999.6, 123456], label="op7")
     axes.set_yscale("log")
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}{TIMES}"))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: format_latency(value)))
+    write(axes.xaxis, quantities.TIMES)
+    write(axes.yaxis, quantities.LATENCY)
     axes.set_xticks([1, 2])
     axes.set_ylabel("Latency (ns, µs, ms, s), log scale")
     (trace,) = marks(figure)

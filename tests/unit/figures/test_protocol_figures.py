@@ -7,37 +7,24 @@ import numpy as np
 import pandas as pd
 import protocol_frames as frames
 import pytest
-from matplotlib.figure import Figure
+from drawn import artists, legend, texts
+from drawn import points as drawn
 
-from drivelab.figures import render
-from drivelab.figures.kinds.demand.demand import demand_variation
-from drivelab.figures.kinds.demand.demand_intensity import demand_intensity
-from drivelab.figures.kinds.drives.strip_lines import head_to_head
-from drivelab.figures.kinds.latency.latency_distribution import latency_by_turn
-from drivelab.figures.kinds.latency.nines import nines
-from drivelab.figures.kinds.loop.bathtub import mix_lines
-from drivelab.figures.kinds.loop.convergence import convergence
-from drivelab.figures.kinds.loop.repeats import repeats
-from drivelab.figures.kinds.soak.idle_recovery import idle_recovery, stimulus
-
-
-def drawn(figure: Figure, gid: str) -> list[np.ndarray]:
-    """Return the points of the lines with a `gid`, in the units of the axes."""
-    return [line.get_xydata() for axes in figure.axes for line in axes.get_lines() if line.get_gid() == gid]
-
-
-def texts(figure: Figure, gid: str) -> list[str]:
-    result = [text for axes in figure.axes for text in axes.texts if text.get_gid() == gid]
-    return [text.get_text() for text in result] + [text.get_text() for text in figure.texts if text.get_gid() == gid]
+from drivelab.figures.base.sheets import render
+from drivelab.figures.kinds.cells import repeats
+from drivelab.figures.kinds.convergence import convergence
+from drivelab.figures.kinds.demand import demand_intensity, demand_variation
+from drivelab.figures.kinds.latency import latency_by_turn, nines
+from drivelab.figures.kinds.mixes import mix_lines
+from drivelab.figures.kinds.recovery import idle_recovery, stimulus
+from drivelab.figures.kinds.seconds import head_to_head
 
 
 def test_cold_rounds_are_hollow_and_move_no_median() -> None:
     cells = frames.repeated(names=2, rounds=3, cold=1)
     figure = repeats(cells, frames.NO_WINDOWS)
     warm = cells[~cells["cold"]].groupby("cell")["iops"].median()
-    (values,) = drawn(figure, "value") if drawn(figure, "value") else ([],)
-    shown = [patch.get_width() for patch in figure.axes[0].patches if patch.get_gid() == "value"]
-    assert (list(values[:, 0]) if len(values) else shown) == pytest.approx(list(warm))
+    assert [bar.get_width() for bar in artists(figure, "value", 0)] == pytest.approx(list(warm))
     (cold,) = drawn(figure, "cold")
     assert len(cold) == 2
     assert (cold[:, 0] < -25).all()
@@ -124,18 +111,18 @@ def test_convergence_of_a_sweep_shows_the_most_threads() -> None:
                             "measured_data_excursion": 0.0, "allowed_slope_excursion": 1.0,
                             "measured_slope_excursion": 0.0}])  # fmt: skip
     figure = convergence(cells, steady)
-    labels = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-    assert labels[:3] == ["T4Q1", "T4Q2", "T4Q16 *"]
+    assert legend(figure)[:3] == ["T4Q1", "T4Q2", "T4Q16 *"]
 
 
 def test_bursts_have_their_places_in_time_between_the_baselines() -> None:
     cells = frames.idle((5, 50), 3)
     figure = idle_recovery(cells)
-    five, fifty = drawn(figure, "bursts")
+    lines = artists(figure, "line")
+    five, fifty = (line.get_xydata() for line in lines if str(line.get_label()).startswith("bursts"))
     assert five[:, 1].tolist() == [2000, 2500, 2500]
     assert fifty[:, 1].tolist() == [2000, 7000, 7000]
     assert np.diff(five[:, 0]) * 60 == pytest.approx([6, 6], rel=1e-6)
-    assert len(drawn(figure, "baseline")) == 3
+    assert sum(str(line.get_label()).startswith("baseline") for line in lines) == 3
     assert texts(figure, "phase name") == ["5 s", "50 s"]
 
 
@@ -150,8 +137,7 @@ def test_recovery_is_marked_when_it_happened_else_denied() -> None:
 def test_only_the_last_soak_of_a_turn_counts() -> None:
     figure = latency_by_turn(**frames.turns())
     assert all(line[:, 0].max() < 1e4 for line in drawn(figure, "line"))  # the preparing soaks take 50 ms
-    labels = [text.get_text() for legend in figure.legends for text in legend.get_texts()]
-    assert [label.split(":")[0] for label in labels] == ["MAX (T4Q4)", "MID (T2Q4)", "MIN (T1Q1)"]
+    assert [label.split(":")[0] for label in legend(figure)] == ["MAX (T4Q4)", "MID (T2Q4)", "MIN (T1Q1)"]
 
 
 def test_nines_of_few_ios_are_hollow() -> None:
@@ -179,7 +165,7 @@ def test_virtual_clocks_are_aligned() -> None:
 def test_mixes_of_several_sizes_are_lines_of_one_chart() -> None:
     cells = comparison_frames.mixes(sizes=(4096, 65536, 512)).assign(**frames.key("op7"), alignment_offset_bytes=0)
     figure = mix_lines(cells, frames.NO_WINDOWS)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["512B", "4KiB", "64KiB"]
+    assert legend(figure) == ["512B", "4KiB", "64KiB"]
     assert len(figure.axes) == 1
     for line in drawn(figure, "line"):
         assert line[:, 0].tolist() == [0, 20, 60, 100]

@@ -8,25 +8,16 @@ import numpy as np
 import pandas as pd
 import protocol_frames as frames
 import pytest
-from matplotlib.artist import Artist
-from matplotlib.figure import Figure
+from drawn import artists, legend, rows
 
 from drivelab.analysis.values.saturation_values import find_cliff, post_saturation
-from drivelab.figures import render
-from drivelab.figures.kinds.demand.demand import demand_cpu, demand_outstanding
-from drivelab.figures.kinds.latency.latency_histogram import histogram_by_turn, latency_histogram
-from drivelab.figures.kinds.loop.convergence import convergence
-from drivelab.figures.kinds.loop.measurement_3d import measurement_2d
-from drivelab.figures.kinds.loop.window import window
-from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes, saturation_time
-
-
-def found(figure: Figure, gid: str) -> list[Artist]:
-    return [artist for axes in figure.axes for artist in axes.get_children() if artist.get_gid() == gid]
-
-
-def labels(figure: Figure) -> list[str]:
-    return [text.get_text() for legend in figure.legends for text in legend.get_texts()]
+from drivelab.figures.base.sheets import render
+from drivelab.figures.kinds.cells import measurement_2d
+from drivelab.figures.kinds.convergence import convergence
+from drivelab.figures.kinds.demand import demand_cpu, demand_outstanding
+from drivelab.figures.kinds.histograms import histogram_by_turn, latency_histogram
+from drivelab.figures.kinds.soaks import saturation_bytes, saturation_time
+from drivelab.figures.kinds.window import window
 
 
 def test_a_window_for_every_tracked_variable(made: ModuleType) -> None:
@@ -34,7 +25,9 @@ def test_a_window_for_every_tracked_variable(made: ModuleType) -> None:
     table = pd.concat([made.steady_state(v, variable=f"RND {s} 0/100") for s, v in zip(sizes, values, strict=True)])
     figure = window(table)
     assert [axes.get_title("left") for axes in figure.axes[::2]] == [f"RND {size} 0/100" for size in sizes]
-    assert [list(line.get_ydata()) for line in found(figure, "values")] == [list(line_values) for line_values in values]
+    assert [list(line.get_ydata()) for line in artists(figure, "values")] == [
+        list(line_values) for line_values in values
+    ]
 
 
 @pytest.mark.parametrize("factor", [0.0, 1.0, 1e3, 3.7e5])
@@ -52,15 +45,6 @@ def test_determination_of_large_and_small_values_is_neither_cut_nor_printed_over
     page = figure.bbox
     assert all(page.x0 <= box.x0 and box.x1 <= page.x1 and box.y0 >= page.y0 for box in boxes)
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[place + 1 :])
-
-
-def test_windows_of_one_name_are_told_apart(made: ModuleType) -> None:
-    mean = made.steady_state(metric="mean_latency_us")
-    figure = window(pd.concat([made.steady_state(), mean]))
-    assert [axes.get_title("left") for axes in figure.axes[::2]] == [
-        "RND 4KiB 0/100, iops",
-        "RND 4KiB 0/100, mean_latency_us",
-    ]
 
 
 def test_convergence_of_writes_stands_above_that_of_reads(made: ModuleType) -> None:
@@ -81,7 +65,7 @@ def test_convergence_of_maxima(made: ModuleType) -> None:
     cells, state = made.cells(), made.steady_state()
     maxima = render("convergence_max", {"cells": cells, "steady_state": state}, "op7")
     writes = cells[(cells["read_share_pct"] == 0) & (cells["block_size_bytes"] == 512)]
-    assert list(found(maxima, "line")[0].get_ydata()) == pytest.approx((writes["max_latency_us"] / 1e6).tolist())
+    assert list(artists(maxima, "line")[0].get_ydata()) == pytest.approx((writes["max_latency_us"] / 1e6).tolist())
     assert maxima.axes[0].get_ylabel().startswith("Maximum latency (s)")
 
 
@@ -90,7 +74,7 @@ def test_convergence_shows_every_tracked_cell(made: ModuleType) -> None:
     tracked = ("RND 4KiB 0/100", "RND 64KiB 65/35", "RND 1024KiB 100/0")
     state = pd.concat([made.steady_state(variable=variable) for variable in tracked])
     figure = convergence(cells, state)
-    shown = [line.get_label() for line in found(figure, "line")]
+    shown = [line.get_label() for line in artists(figure, "line")]
     others = [name for name in shown if "/" in str(name)]
     sizes = cells[cells["read_share_pct"] == 0]["block_size_bytes"].nunique()
     assert [str(name) for name in others] == ["1024KiB 100/0 *", "64KiB 65/35 *"]
@@ -100,7 +84,7 @@ def test_convergence_shows_every_tracked_cell(made: ModuleType) -> None:
 def test_writes_before_each_round_are_apart_from_the_sweep() -> None:
     cells = frames.with_pre_writes(frames.sweep())
     figure = convergence(cells, frames.sweep_window(), beside_sweep=True)
-    (line,) = found(figure, "line")
+    (line,) = artists(figure, "line")
     assert list(line.get_ydata()) == [49e3, 48e3, 47e3]
     with pytest.raises(ValueError, match="no sweep with cells of one demand"):
         convergence(frames.sweep(), frames.sweep_window(), beside_sweep=True)
@@ -108,13 +92,9 @@ def test_writes_before_each_round_are_apart_from_the_sweep() -> None:
 
 def test_two_pure_accesses_are_bars(made: ModuleType) -> None:
     figure = measurement_2d(made.cells(sizes=(131072,), mixes=(100, 0)), made.steady_state(), metric="bandwidth_mib_s")
-    heights = [bar.get_height() for bar in figure.axes[0].patches]
-    assert heights == pytest.approx([3479.2 / 8, 3783.0 / 8], rel=0.02)
-    assert [tick.get_text() for tick in figure.axes[0].get_xticklabels()] == [
-        "128KiB 100/0\nreads",
-        "128KiB 0/100\nwrites",
-    ]
-    assert figure.axes[0].get_ylim()[0] == 0
+    assert [bar.get_width() for bar in figure.axes[0].patches] == pytest.approx([3479.2 / 8, 3783.0 / 8], rel=0.02)
+    assert rows(figure) == ["128KiB 100/0, reads", "128KiB 0/100, writes"]
+    assert figure.axes[0].get_xlim()[0] == 0
 
 
 def test_a_soak_shows_the_cliff_and_the_levels_of_the_tables(made: ModuleType) -> None:
@@ -124,41 +104,34 @@ def test_a_soak_shows_the_cliff_and_the_levels_of_the_tables(made: ModuleType) -
     assert cliff is not None
     by_time, by_volume = saturation_time(soak), saturation_bytes(soak, made.drives(op7=1 << 26))
     for figure, place in ((by_time, cliff.time_s), (by_volume, cliff.bytes_written / 2**20)):
-        assert [list(line.get_xdata()) for line in found(figure, "cliff")] == [pytest.approx([place, place])] * 2
-        for level, (settled, unit) in zip(found(figure, "level"), levels, strict=True):
+        assert [list(line.get_xdata()) for line in artists(figure, "cliff")] == [pytest.approx([place, place])] * 2
+        for level, (settled, unit) in zip(artists(figure, "level"), levels, strict=True):
             assert list(level.get_ydata()) == pytest.approx([settled.average / unit] * 2)
-    assert list(found(by_time, "level")[0].get_xdata()) == [32.0, 40.0]  # the last fifth of forty
-    assert f"write cliff: after {cliff.drive_fills:.3g} drive fills" in labels(by_volume)
+    assert list(artists(by_time, "level")[0].get_xdata()) == [32.0, 40.0]  # the last fifth of forty
+    assert f"write cliff: after {cliff.drive_fills:.3g} drive fills" in legend(by_volume)
 
 
 def test_a_drive_that_was_filled_has_no_cliff(made: ModuleType) -> None:
     figure = saturation_time(made.soak().assign(filled=True))
-    assert found(figure, "cliff") == []
-    assert any(text.startswith("average of the whole soak") for text in labels(figure))
+    assert artists(figure, "cliff") == []
+    assert any(text.startswith("average of the whole soak") for text in legend(figure))
 
 
 def test_a_soak_that_ended_steady_shows_its_window(made: ModuleType) -> None:
     soak = made.soak()
     soak = soak.assign(in_window=soak["round"].between(21, 30))
-    rate, latency = found(saturation_time(soak), "level")
+    rate, latency = artists(saturation_time(soak), "level")
     assert list(rate.get_xdata()) == list(latency.get_xdata()) == [20.0, 30.0]
     inside = soak[soak["in_window"]]
     assert rate.get_ydata()[0] == pytest.approx(float(inside["iops"].mean()))
 
 
-def test_a_soak_shows_its_rate_above_its_latency_on_one_time_axis(made: ModuleType) -> None:
-    rate, latency = saturation_time(made.soak()).axes
-    assert (rate.get_ylabel(), latency.get_ylabel()) == ("I/O rate (IOPS)", "Mean latency (ms)")
-    assert (rate.get_xlabel(), latency.get_xlabel()) == ("", "Time since the start (s)")
-    assert rate.get_xlim() == latency.get_xlim()
-
-
 def test_marks_of_several_soaks_are_named_once_and_their_shades_do_not_add_up(made: ModuleType) -> None:
     soaks = pd.concat([made.soak(drive, fresh=9000.0 + place) for place, drive in enumerate(("a", "b", "c"))])
     figure = saturation_time(soaks)
-    assert labels(figure) == ["a", "b", "c", "write cliff", "level", "level window"]
-    assert {shade.get_alpha() for shade in found(figure, "counted")} == {1.0}
-    alone = labels(saturation_time(made.soak()))
+    assert legend(figure) == ["a", "b", "c", "write cliff", "level", "level window"]
+    assert {shade.get_alpha() for shade in artists(figure, "counted")} == {1.0}
+    alone = legend(saturation_time(made.soak()))
     assert not {"level", "level window"} & set(alone), "the level says what it is of"
 
 
@@ -174,20 +147,20 @@ def test_volume_begins_near_the_first_slice_where_all_before_would_be_empty(made
 def test_a_histogram_counts_every_io_and_marks_the_nines() -> None:
     bins = frames.bins(ios=2_000_000)
     figure = latency_histogram(bins)
-    (line,) = found(figure, "line")
+    (line,) = artists(figure, "line")
     heights = np.asarray(line.get_ydata())
     assert heights[heights >= 1].sum() == bins["count"].sum()
     total, order = bins["count"].sum(), bins.sort_values("latency_ns")
     for percent in (99.9, 99.99, 99.999):
         at_us = order["latency_ns"][(order["count"].cumsum() >= total * percent / 100)].iloc[0] / 1e3
-        (mark,) = found(figure, f"{percent:g} %")
+        (mark,) = artists(figure, f"{percent:g} %")
         assert mark.get_xdata()[0] == pytest.approx(at_us)
 
 
 def test_a_nine_without_an_io_above_it_is_not_marked() -> None:
     figure = latency_histogram(frames.bins(ios=2000))  # the bell's bins lose fractions: fewer than 2000
-    assert len(found(figure, "99.9 %")) == 1
-    assert found(figure, "99.99 %") == []
+    assert len(artists(figure, "99.9 %")) == 1
+    assert artists(figure, "99.99 %") == []
 
 
 def test_each_turn_has_its_histogram() -> None:
@@ -203,7 +176,7 @@ def test_the_numbers_over_a_histogram_are_within_the_page() -> None:
     figure.draw_without_rendering()
     for axes in figure.axes:
         (head,) = [artist for artist in axes.get_children() if artist.get_gid() == "numbers"]
-        assert "99.999 %" in head.get_text()  # type: ignore[attr-defined]
+        assert "99.999 %" in head.get_text()
         assert head.get_window_extent().x1 <= figure.bbox.x1
 
 

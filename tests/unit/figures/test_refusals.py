@@ -9,14 +9,15 @@ import pandas as pd
 import protocol_frames as frames
 import pytest
 
-from drivelab.figures import FIGURES, render
-from drivelab.figures.kinds.drives.comparison import comparison
-from drivelab.figures.kinds.latency.latency_distribution import latency_distribution
-from drivelab.figures.kinds.loop.convergence import convergence
-from drivelab.figures.kinds.loop.measurement_3d import measurement_2d, measurement_3d
-from drivelab.figures.kinds.loop.window import window
-from drivelab.figures.kinds.replay.replay import replay
-from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes, saturation_time
+from drivelab.figures.base.sheets import render
+from drivelab.figures.kinds.cells import measurement_2d
+from drivelab.figures.kinds.convergence import convergence
+from drivelab.figures.kinds.deltas import comparison
+from drivelab.figures.kinds.latency import latency_distribution
+from drivelab.figures.kinds.replays import replay
+from drivelab.figures.kinds.soaks import saturation_bytes, saturation_time
+from drivelab.figures.kinds.window import window
+from drivelab.figures.registry import FIGURES
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +71,7 @@ def test_unknown_names(made: ModuleType, tables: dict[str, pd.DataFrame]) -> Non
     with pytest.raises(ValueError, match="no figure 'pie'"):
         render("pie", tables, "op7")
     with pytest.raises(ValueError, match="'gap_ms' is not a metric"):
-        measurement_3d(tables["cells"].assign(gap_ms=1.0), tables["steady_state"], metric="gap_ms")
+        measurement_2d(tables["cells"].assign(gap_ms=1.0), tables["steady_state"], metric="gap_ms")
     with pytest.raises(ValueError, match="merge the latency bins"):
         measurement_2d(made.cells(sizes=(4096,)), made.steady_state(), metric="p99_latency_us")
 
@@ -79,7 +80,7 @@ def test_unknown_names(made: ModuleType, tables: dict[str, pd.DataFrame]) -> Non
 def test_a_loop_of_two_measurements(made: ModuleType, column: str) -> None:
     cells = made.cells(sizes=(4096,))
     other = cells.assign(**{column: 2 if column == "run" else "other"})
-    for figure in (convergence, measurement_2d, measurement_3d):
+    for figure in (convergence, measurement_2d):
         with pytest.raises(ValueError, match=f"2 values of '{column}'"):
             figure(pd.concat([cells, other]), made.steady_state())
 
@@ -99,7 +100,7 @@ def test_windows_that_do_not_belong(made: ModuleType) -> None:
     with pytest.raises(ValueError, match="no rounds inside"):
         measurement_2d(cells, state.assign(window_start=21, window_end=25))
     with pytest.raises(ValueError, match="several steps or depths"):
-        measurement_3d(pd.concat([cells, cells.assign(queue_depth=1)]), state)
+        measurement_2d(pd.concat([cells, cells.assign(queue_depth=1)]), state)
 
 
 def test_soaks_that_cannot_share_axes(made: ModuleType) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+from doors import carried_out
 
-from drivelab.figures import FIGURES
 from drivelab.figures.base.sheets import ROWS
 from drivelab.figures.of_recording import FIGURES_OF
-from drivelab.figures.registry import ALL, TRACE_FIGURES, discovered
+from drivelab.figures.registry import ALL, FIGURES, TRACE_FIGURES, discovered
 
 LIBRARY = Path(__file__).resolve().parents[3] / "scripts"
 
@@ -43,7 +45,7 @@ def test_a_declaration_that_cannot_be_read_is_refused(tmp_path: Path, declared: 
 
 
 def test_a_name_is_declared_once(tmp_path: Path) -> None:
-    text = (LIBRARY / "drivelab/figures/kinds/latency/nines.py").read_text()
+    text = (LIBRARY / "drivelab/figures/kinds/latency.py").read_text()
     for name in ("one.py", "two.py"):
         (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match="declared by one as well"):
@@ -58,3 +60,24 @@ def test_naming_figures_loads_nothing_that_draws() -> None:
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(LIBRARY)})
     assert result.stdout.strip() == "[]"
+
+
+STEPS = """
+import sys
+import pandas as pd
+from pathlib import Path
+from drivelab.figures.base.sheets import draw
+from drivelab.figures.of_recording import FIGURES_OF
+assert "rate_histogram" in FIGURES_OF["soak"]
+draw({"rate_histogram": Path(sys.argv[2])}, {"cells": pd.read_pickle(sys.argv[1])}, "op7, test")
+"""
+
+
+def test_the_example_of_the_page_is_a_figure_with_values(made: ModuleType, tmp_path: Path) -> None:
+    cells = made.soak()
+    cells.to_pickle(tmp_path / "cells")
+    carried_out("figure.md", tmp_path, STEPS, tmp_path / "cells", tmp_path / "rate_histogram")
+    svg = (tmp_path / "rate_histogram.svg").read_text(encoding="utf-8")
+    assert "How often each I/O rate" in svg
+    heights = re.findall(r'"name":"_container0"|"y":\[([\d,]+)\]', svg)
+    assert sum(map(int, heights[0].split(","))) == len(cells), "each slice is in a bar"

@@ -23,6 +23,7 @@ import pandas as pd
 import protocol_frames as frames
 import pytest
 from chart_values import Mark, chart, marks, tooltips
+from comparison_frames import any_loop, compared, looked
 from matplotlib import pyplot as plt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.container import BarContainer
@@ -31,24 +32,17 @@ from matplotlib.patches import StepPatch
 from matplotlib.text import Text
 
 import drivelab
-from drivelab.figures import FIGURES, label, render, save
 from drivelab.figures.base import style
+from drivelab.figures.base.sheets import render
+from drivelab.figures.base.style import label, save
 from drivelab.figures.base.svg import values_of
 from drivelab.figures.families.lines import Lines
+from drivelab.figures.registry import FIGURES
 
 UNITS = ("(IOPS)", "1/s", "(per ", "(MiB/s)", "(GiB/s)", "(µs", "(ms", "(s)", "(min)", "(h)", "(KiB)", "(MiB)", "(GiB)",
          "(TiB)", "(%", "(number)", "user capacity)", "(times ", "(°C)", "(MiB, GB")  # fmt: skip
-BARS_BY_NAME = (
-    "replay",
-    "replay_operations",
-    "repeats",
-    "comparison",
-    "normalised",
-    "variation",
-    "alignment",
-    "application_durations",
-    "new_and_working",
-)
+BARS_BY_NAME = ("replay", "replay_operations", "repeats", "comparison", "normalised", "variation", "alignment",
+                "application_durations", "new_and_working", "measurement_2d", "point_bars")  # fmt: skip
 PLAIN = ("convergence", "window", "measurement_2d", "repeats", "demand_variation", "demand_intensity", "idle_recovery",
          "stimulus", "nines", "head_to_head", "latency_distribution", "saturation_bytes")  # fmt: skip
 """Figures whose axes need no straightening, so that the values are compared with the artists."""
@@ -90,9 +84,7 @@ REPLAYS: dict[str, dict[str, Any]] = {
     "one trace": {},
     "as soon as possible": {"asap": True},
     "partial": {"partial": True, "lost": 3},
-    "3 traces": {"traces": ("boot", "sqlite", "compile")},
     "8 traces": EIGHT_TRACES,
-    "in phases": {"phases": PHASES},
 }
 CASES: Mapping[str, comparison_frames.Case] = {
     "convergence, 56 cells": ("convergence", lambda m: _windowed(m.cells(), m.steady_state())),
@@ -109,20 +101,10 @@ CASES: Mapping[str, comparison_frames.Case] = {
         lambda m: _windowed(m.cells(), m.steady_state()),
         {"metric": "read_iops"},
     ),
-    "convergence, maximum latency": (
-        "convergence",
-        lambda m: _windowed(m.cells(), m.steady_state()),
-        {"metric": "max_latency_us"},
-    ),
     "window": ("window", lambda m: {"steady_state": m.steady_state()}),
     "window, not steady": ("window", lambda m: {"steady_state": m.steady_state(FALLING, start=21)}),
     "window, one round": ("window", lambda m: {"steady_state": m.steady_state((61000.0,), start=1)}),
     "window, all zero": ("window", lambda m: {"steady_state": m.steady_state((0.0,) * 5)}),
-    "window, huge": ("window", lambda m: {"steady_state": m.steady_state(tuple(100000.0 * v for v in m.S4600_WINDOW))}),
-    "window, latency": (
-        "window",
-        lambda m: {"steady_state": m.steady_state((59.4, 54.7, 56.1, 55.9, 57.4), metric="mean_latency_us")},
-    ),
     "2d, 56 cells": ("measurement_2d", lambda m: _windowed(m.cells(), m.steady_state())),
     "2d, one block size": ("measurement_2d", lambda m: _windowed(m.cells(sizes=(4096,)), m.steady_state())),
     "2d, not steady": (
@@ -152,21 +134,12 @@ CASES: Mapping[str, comparison_frames.Case] = {
         lambda m: _windowed(m.cells(sizes=(131072,), mixes=(100, 0)), m.steady_state()),
         {"metric": "bandwidth_mib_s"},
     ),
-    "3d, maxima": ("measurement_3d_max", lambda m: _windowed(m.cells(), m.steady_state())),
     "matrix of latencies": (
         "latency_matrix",
         lambda m: {"cells": m.cells(), "steady_state": m.steady_state(), "latency_bins": windowed_bins(m)},
     ),
-    "3d, 56 cells": ("measurement_3d", lambda m: _windowed(m.cells(), m.steady_state())),
-    "3d, one cell": ("measurement_3d", lambda m: _windowed(m.cells(sizes=(4096,), mixes=(0,)), m.steady_state())),
-    "3d, not steady, zeros": (
-        "measurement_3d",
-        lambda m: _windowed(m.cells(25), m.steady_state(FALLING, start=21)),
-        {"metric": "write_iops"},
-    ),
     "time, 2 drives": ("saturation_time", lambda m: {"cells": _soaks(m, 2)}),
     "time, 8 drives with long names": ("saturation_time", lambda m: {"cells": _soaks(m, 8, m.LONG_NAME)}),
-    "time, 1 drive": ("saturation_time", lambda m: {"cells": _soaks(m, 1)}),
     "bytes, 1 drive": ("saturation_bytes", lambda m: {"cells": m.soak(), "drives": m.drives(op7=1 << 26)}),
     "time, one slice": ("saturation_time", lambda m: {"cells": m.soak(slices=1)}),
     "bytes, 2 drives": (
@@ -199,47 +172,25 @@ CASES: Mapping[str, comparison_frames.Case] = {
         for name in ("replay_fidelity", "replay_latency", "replay_over_time", "replay_operations")
         for case, options in REPLAYS.items()
     },
-    "phases, 1 trace": ("replay_phases", lambda m: m.replayed(phases=PHASES)),
     "phases, 3 traces": ("replay_phases", lambda m: m.replayed(traces=("a", "b", "c"), phases=PHASES)),
     "phases, 7 traces": (
         "replay_phases",
         lambda m: m.replayed(traces=tuple("abcdefg"), phases=(("steady", 1), ("recovery", 1))),
     ),
-    "repeats, 4 cells": ("repeats", lambda m: comparison_frames.any_loop(frames.repeated())),
-    "repeats, 24 cells, one round": ("repeats", lambda m: comparison_frames.any_loop(frames.repeated(24, 1, 0))),
+    "repeats, 4 cells": ("repeats", lambda m: any_loop(frames.repeated())),
     "repeats, a window": ("repeats", lambda m: _windowed(m.cells(), m.steady_state())),
-    "variation, 4 by 6": ("demand_variation", lambda m: comparison_frames.any_loop(frames.sweep())),
-    "variation, 49 points": ("demand_variation", lambda m: comparison_frames.any_loop(frames.sweep(DEMANDS, DEMANDS))),
-    "variation, 3 workloads": (
-        "demand_variation",
-        lambda m: comparison_frames.any_loop(frames.sweep((1,), (1, 4, 16), (100, 65, 0))),
-    ),
-    "outstanding, 49 points": (
-        "demand_outstanding",
-        lambda m: comparison_frames.any_loop(frames.sweep(DEMANDS, DEMANDS)),
-    ),
-    "outstanding, 3 workloads": (
-        "demand_outstanding",
-        lambda m: comparison_frames.any_loop(frames.sweep((1,), (1, 4, 16), (100, 65, 0))),
-    ),
-    "cpu, 4 by 6": ("demand_cpu", lambda m: comparison_frames.any_loop(frames.sweep())),
-    "intensity, points": ("demand_intensity", lambda m: comparison_frames.any_loop(frames.with_points(frames.sweep()))),
-    "intensity, 49 points": ("demand_intensity", lambda m: comparison_frames.any_loop(frames.sweep(DEMANDS, DEMANDS))),
-    "intensity, 2 workloads": (
-        "demand_intensity",
-        lambda m: comparison_frames.any_loop(frames.sweep((1,), (1, 4, 16), (100, 0))),
-    ),
-    "intensity, maximum": (
-        "demand_intensity_max",
-        lambda m: comparison_frames.any_loop(frames.with_points(frames.sweep())),
-    ),
-    "intensity, 99.999 %": (
-        "demand_intensity_nines",
-        lambda m: comparison_frames.any_loop(frames.with_points(frames.sweep())),
-    ),
+    "variation, 49 points": ("demand_variation", lambda m: any_loop(frames.sweep(DEMANDS, DEMANDS))),
+    "variation, 3 workloads": ("demand_variation", lambda m: any_loop(frames.sweep((1,), (1, 4, 16), (100, 65, 0)))),
+    "outstanding, 49 points": ("demand_outstanding", lambda m: any_loop(frames.sweep(DEMANDS, DEMANDS))),
+    "cpu, 4 by 6": ("demand_cpu", lambda m: any_loop(frames.sweep())),
+    "intensity, points": ("demand_intensity", lambda m: any_loop(frames.with_points(frames.sweep()))),
+    "intensity, 49 points": ("demand_intensity", lambda m: any_loop(frames.sweep(DEMANDS, DEMANDS))),
+    "intensity, 2 workloads": ("demand_intensity", lambda m: any_loop(frames.sweep((1,), (1, 4, 16), (100, 0)))),
+    "intensity, maximum": ("demand_intensity_max", lambda m: any_loop(frames.with_points(frames.sweep()))),
+    "intensity, 99.999 %": ("demand_intensity_nines", lambda m: any_loop(frames.with_points(frames.sweep()))),
     "mixes, 3 sizes": (
         "mix_lines",
-        lambda m: comparison_frames.any_loop(
+        lambda m: any_loop(
             comparison_frames.mixes(sizes=(512, 4096, 65536)).assign(**frames.key("op7"), alignment_offset_bytes=0)
         ),
     ),
@@ -254,14 +205,11 @@ CASES: Mapping[str, comparison_frames.Case] = {
     ),
     "cache, three waits": ("slc_cache", lambda m: {"cells": frames.cached()}),
     "cache, no fall": ("slc_cache", lambda m: {"cells": frames.cached((0.0, 0.0))}),
-    "quick look": ("quick_look", lambda m: comparison_frames.looked()),
-    "quick look, two places": ("quick_look", lambda m: comparison_frames.looked(("home", "mnt-data"))),
-    "quick look, reads": ("quick_look", lambda m: comparison_frames.looked(writes=False)),
-    "zones": ("zones", lambda m: comparison_frames.any_loop(frames.zoned())),
-    "zones, two drives": (
-        "zones",
-        lambda m: comparison_frames.any_loop(comparison_frames.of_drives(frames.zoned, ("op7", "hdd"))),
-    ),
+    "quick look": ("quick_look", lambda m: looked()),
+    "quick look, two places": ("quick_look", lambda m: looked(("home", "mnt-data"))),
+    "quick look, reads": ("quick_look", lambda m: looked(writes=False)),
+    "zones": ("zones", lambda m: any_loop(frames.zoned())),
+    "zones, two drives": ("zones", lambda m: any_loop(comparison_frames.of_drives(frames.zoned, ("op7", "hdd")))),
     "states": ("new_and_working", lambda m: {"cells": frames.states()}),
     "stimulus": ("stimulus", lambda m: {"cells": frames.crossed()}),
     "stimulus, no recovery": ("stimulus", lambda m: {"cells": frames.crossed(recovers=False)}),
@@ -271,18 +219,12 @@ CASES: Mapping[str, comparison_frames.Case] = {
     "nines, few I/Os": ("nines", lambda m: {"latency_bins": frames.bins(ios=300)}),
     "together, 3 drives": ("head_to_head", lambda m: frames.together()),
     "together, reads beside": ("head_to_head", lambda m: frames.together(2, 600, ("read", "write"))),
-    "comparison, 2 drives": ("comparison", lambda m: comparison_frames.compared(m, m.deltas())),
-    "comparison, 56 cells": (
-        "comparison",
-        lambda m: comparison_frames.compared(m, m.deltas(sizes=tuple(m.S4600_IOPS), mixes=m.MIXES)),
-    ),
-    "comparison, 8 drives": (
-        "comparison",
-        lambda m: comparison_frames.compared(m, m.deltas(tuple(f"drive-{i}" for i in range(7)))),
-    ),
+    "comparison, 2 drives": ("comparison", lambda m: compared(m, m.deltas())),
+    "comparison, 56 cells": ("comparison", lambda m: compared(m, m.deltas(sizes=tuple(m.S4600_IOPS), mixes=m.MIXES))),
+    "comparison, 8 drives": ("comparison", lambda m: compared(m, m.deltas(tuple(f"drive-{i}" for i in range(7))))),
     "comparison, huge and missing": (
         "comparison",
-        lambda m: comparison_frames.compared(
+        lambda m: compared(
             m,
             m.deltas(sizes=(4096,), mixes=(0,)).assign(
                 delta_pct=[4200.0, float("nan")], verdict=["faster beyond the margin", "not compared"]
@@ -377,7 +319,7 @@ def axes_have_units(figure: Figure, *, categories: bool) -> None:
 
 
 def is_loud_if_not_steady(name: str, case: str, figure: Figure, tables: dict[str, pd.DataFrame]) -> None:
-    if name in ("convergence", "window", "measurement_2d", "measurement_3d"):
+    if name in ("convergence", "window", "measurement_2d"):
         alarms = _texts(figure, "alarm")
         assert bool(alarms) == (not tables["steady_state"]["reached"].all())
         assert "not steady" not in case or alarms == ["NOT STEADY after 25 rounds: RND 4KiB 0/100"]
@@ -523,7 +465,8 @@ sys.path.append(str(Path(sys.argv[1]).parents[2] / "support"))
 spec = spec_from_file_location("made", sys.argv[1])
 made = module_from_spec(spec)
 spec.loader.exec_module(made)
-from drivelab.figures import render, save
+from drivelab.figures.base.sheets import render
+from drivelab.figures.base.style import save
 save(render("comparison", {"deltas": made.deltas(), "summary": made.summary()}, "op28"), sys.argv[2])
 """
 

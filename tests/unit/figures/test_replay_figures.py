@@ -1,36 +1,23 @@
-"""Figures of replays draw the values of the tables."""
+"""Figures of replays and open loads draw the values of the tables."""
 
 from __future__ import annotations
 
+import math
 from types import ModuleType
 
+import comparison_frames as frames
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.artist import Artist
-from matplotlib.figure import Figure
+from drawn import artists, legend, rows, texts
+from drawn import artists as drawn
 
 from drivelab.figures.base.sheets import render
-from drivelab.figures.kinds.replay.replay_common import median_runs, of_runs
+from drivelab.figures.kinds.load_curve import load_curve
+from drivelab.figures.kinds.replays import median_runs, of_runs
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 ALL = ("replay", "replay_fidelity", "replay_latency", "replay_over_time", "replay_operations")
-
-
-def drawn(figure: Figure, gid: str, axes: int = 0) -> list[Artist]:
-    return figure.axes[axes].findobj(lambda artist: artist.get_gid() == gid)
-
-
-def texts(figure: Figure, gid: str) -> list[str]:
-    return [text.get_text() for text in figure.texts if text.get_gid() == gid]
-
-
-def legend(figure: Figure) -> list[str]:
-    return [text.get_text() for legend_ in figure.legends for text in legend_.get_texts()]
-
-
-def rows(figure: Figure) -> list[str]:
-    return [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
 
 
 def test_runs_and_medians_by_drive(made: ModuleType) -> None:
@@ -40,10 +27,10 @@ def test_runs_and_medians_by_drive(made: ModuleType) -> None:
         for number, drive in enumerate(("op7", "op28")):
             of_drive = runs[runs["drive"] == drive]
             counted = of_drive[of_drive["counted"]][metric]
-            assert list(drawn(figure, "counted", panel)[number].get_xdata()) == counted.tolist()
+            assert list(artists(figure, "counted", panel)[number].get_xdata()) == counted.tolist()
             cold = of_drive[~of_drive["counted"]][metric]
-            assert list(drawn(figure, "not counted", panel)[number].get_xdata()) == cold.tolist()
-            assert drawn(figure, "median", panel)[number].get_xdata()[0] == counted.median()
+            assert list(artists(figure, "not counted", panel)[number].get_xdata()) == cold.tolist()
+            assert artists(figure, "median", panel)[0].get_xdata()[number] == counted.median()
         assert figure.axes[panel].get_xlim()[0] == 0
     assert rows(figure) == [f"op7\n1.000 {TIMES} planned time", f"op28\n1.000 {TIMES} planned time"]
     assert texts(figure, "note") == ["engine: native; timing: original"]
@@ -55,7 +42,7 @@ def test_a_set_has_a_row_of_its_own(made: ModuleType) -> None:
     assert [name.partition("\n")[0] for name in rows(figure)] == ["set of 2 traces", "boot", "sqlite"]
     passes = result["replay_passes"]
     medians = passes[passes["counted"]]["score"].median()
-    assert drawn(figure, "median", 2)[0].get_xdata()[0] == pytest.approx(medians)
+    assert artists(figure, "median", 2)[0].get_xdata()[0] == pytest.approx(medians)
     in_phases = made.replayed(traces=("boot", "sqlite"), phases=(("steady", 2), ("rest", 2)))
     assert rows(render("replay", in_phases, "op7")) == ["steady", "rest"]
 
@@ -72,13 +59,13 @@ def test_issue_errors_have_their_percentiles_and_the_hosts_noise_beside(made: Mo
     figure, bins = render("replay_fidelity", result, "op7"), result["replay_issue_errors"]
     counted = bins[bins["counted"]]
     values = np.repeat(counted["error_ns"].to_numpy(), counted["count"].to_numpy()) / 1e3
-    marks = [(mark.get_xdata()[0], mark.get_ydata()[0]) for mark in drawn(figure, "percentile")]
+    marks = [(mark.get_xdata()[0], mark.get_ydata()[0]) for mark in artists(figure, "percentile")]
     assert [share for _, share in marks] == [0.5, 0.05, 0.01]
     for (at, share), percent in zip(marks, (50, 95, 99), strict=True):
         assert at == pytest.approx(max(np.percentile(values, percent, method="inverted_cdf"), 0.1), rel=0.02), share
-    (noise,) = drawn(figure, "wake-up")
+    (noise,) = artists(figure, "wake-up")
     assert list(noise.get_xdata()) == [4.1, 11.0, 61.0]
-    (due,), (issued,) = drawn(figure, "due", 1), drawn(figure, "issued", 1)
+    (due,), (issued,) = artists(figure, "due", 1), artists(figure, "issued", 1)
     shown = of_runs(result["replay_over_time"], median_runs(result["replays"]), "")
     assert due.get_data().values.tolist() == shown["planned_requests"].tolist()
     assert issued.get_data().values.tolist() == shown["issued_requests"].tolist()
@@ -100,33 +87,33 @@ def test_latencies_of_replay_and_trace_by_direction(made: ModuleType) -> None:
     figure = render("replay_latency", result, "op7")
     for operation in ("read", "write"):
         for source in ("replay", "trace"):
-            (line,) = drawn(figure, f"{operation} {source}")
+            (line,) = artists(figure, f"{operation} {source}")
             part = bins[bins["counted"] & (bins["operation"] == operation) & (bins["source"] == source)]
             assert line.get_xdata()[-1] == pytest.approx(part["latency_ns"].max() / 1e3)
             assert (line.get_ydata()[0], len(line.get_xdata())) == (1.0, part["latency_ns"].nunique())
-    assert not drawn(figure, "flush replay")
+    assert not artists(figure, "flush replay")
     without = result | {"replay_latency": bins[bins["source"] == "replay"]}
     assert "has no latencies" in texts(render("replay_latency", without, "op7"), "note")[0]
 
 
 def test_operations_that_fall_short_are_counted_beside_their_bar(made: ModuleType) -> None:
     whole, part = (render("replay_operations", made.replayed(partial=partial), "op7") for partial in (False, True))
-    assert len(drawn(whole, "count")) == 4  # as planned: one number for each operation
-    assert len(drawn(part, "count")) == 12
+    assert len(texts(whole, "number")) == 4  # as planned: one number for each operation
+    assert len(texts(part, "number")) == 12
     result = made.replayed()
     operations = of_runs(result["replay_operations"], median_runs(result["replays"]), "")
     wanted = operations.set_index("operation")["mean_latency_us"]
-    (points,) = drawn(whole, "mean_latency_us", 1)
+    (points,) = artists(whole, "mean_latency_us", 1)
     assert list(points.get_xdata()) == [wanted[name] for name in ("read", "write", "flush", "discard")]
 
 
 def test_phases_follow_each_other(made: ModuleType) -> None:
     result = made.replayed(traces=("boot", "sqlite"), phases=(("degradation", 3), ("recovery", 2)))
     figure = render("replay_phases", result, "op7")
-    (line,) = drawn(figure, "access_time_us")
+    *_, line = artists(figure, "line", 0)
     assert list(line.get_xdata()) == [1, 2, 3, 4, 5]
     assert list(line.get_ydata()) == pytest.approx(result["replay_passes"]["access_time_us"].tolist())
-    assert [text.get_text() for text in drawn(figure, "phase name")] == ["degradation", "recovery"]
+    assert texts(figure, "phase name") == ["degradation", "recovery"]
     assert legend(figure) == ["boot", "sqlite", "set of 2 traces"]
 
 
@@ -146,3 +133,52 @@ def test_the_median_run_is_one_that_was_measured(made: ModuleType) -> None:
     assert median_runs(runs)["access_time_us"].iloc[0] == counted["access_time_us"].median()
     two = pd.concat([runs[~runs["counted"]], counted.head(2)])
     assert median_runs(two)["access_time_us"].iloc[0] == counted.head(2)["access_time_us"].min()
+
+
+def test_a_single_load_has_its_percentiles_limit_and_answer() -> None:
+    rates = frames.loads(("op7",))
+    figure = load_curve(rates)
+    (line,) = drawn(figure, "percentile")
+    assert list(line.get_xdata()) == [1000, 2000, 4000, 8000, 9000]
+    assert list(line.get_ydata()) == rates["response_us"].dropna().tolist()
+    (limit,) = drawn(figure, "limit")
+    assert limit.get_ydata()[0] == 700
+    (band,) = drawn(figure, "answer")
+    assert (band.get_x(), band.get_x() + band.get_width()) == (8000, 9000)
+    assert len(drawn(figure, "median")) == 1
+    assert not drawn(figure, "p99"), "it is the limited percentile"
+    (share,) = drawn(figure, "delivered", 1)
+    assert list(share.get_ydata()) == [100] * 6
+    assert texts(figure, "note") == [
+        "8,000 IOPS with p99 below 700 µs (between 8,000 and 9,000)",
+        "not shown: 1 rate whose requests were not all served",
+    ]
+
+
+def test_undecided_rates_are_hollow_and_inside_the_answer() -> None:
+    figure = load_curve(frames.loads(("op7",), undecided=True))
+    (hollow,) = drawn(figure, "undecided")
+    assert list(hollow.get_xdata()) == [9000]
+    (band,) = drawn(figure, "answer")
+    assert band.get_x() + band.get_width() == 10_000
+    assert texts(figure, "note")[0] == "8,000 IOPS with p99 below 700 µs (between 8,000 and 10,000; 9,000 undecided)"
+
+
+def test_each_drive_has_a_curve_and_an_answer() -> None:
+    figure = load_curve(frames.loads(("op7", "op28")))
+    assert [line.get_label() for line in drawn(figure, "percentile")] == ["op7", "op28"]
+    assert len(drawn(figure, "answer")) == 2
+    assert len(drawn(figure, "limit")) == 1
+    assert texts(figure, "note")[1].startswith("op28: 16,000 IOPS")
+
+
+def test_a_load_without_a_finite_percentile_is_drawn() -> None:
+    rates = frames.loads(("op7",)).assign(response_us=math.nan, low_us=math.nan, high_us=math.nan, outcome="fails")
+    figure = load_curve(rates.assign(p99_response_us=math.nan))
+    assert texts(figure, "note")[0] == "no measured rate keeps p99 below 700 µs; 1,000 IOPS fail"
+    assert not drawn(figure, "answer")
+
+
+def test_uncounted_rates_are_refused() -> None:
+    with pytest.raises(ValueError, match="no rate that counts"):
+        load_curve(frames.loads(("op7",)).assign(counted=False))

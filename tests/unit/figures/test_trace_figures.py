@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from drawn import artists, texts
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from drivelab.figures.base import style
-from drivelab.figures.base.trace_sheet import draw, render
-from drivelab.figures.of_recording import FIGURES_OF
+from drivelab.figures.base.sheets import draw_trace, render
 from drivelab.figures.registry import TRACE_FIGURES
 from drivelab.trace import parquet_schema
 from drivelab.trace.statistics.count import count
@@ -88,10 +88,6 @@ def drawn(case: str, name: str) -> Figure:
     figure.set_dpi(style.PNG_DPI)
     FigureCanvasAgg(figure).draw()
     return figure
-
-
-def texts(figure: Figure, gid: str) -> list[str]:
-    return [text.get_text().replace("\n", " ") for text in figure.texts if text.get_gid() == gid]
 
 
 everything = pytest.mark.parametrize("name", TRACE_FIGURES)
@@ -174,14 +170,10 @@ def counted_seconds() -> dict[str, pd.DataFrame]:
         return count(path, "t")
 
 
-def artists(figure: Figure, gid: str, axes: int = 0) -> list[Any]:
-    return figure.axes[axes].findobj(lambda one: one.get_gid() == gid)
-
-
 def test_what_is_drawn_is_what_was_counted() -> None:
     tables = counted("mixed")
     over_time, streams = tables["trace_over_time"], tables["trace_streams"]
-    (line,) = artists(drawn("mixed", "trace_depth"), "queue_depth_max", axes=1)
+    (line,) = artists(drawn("mixed", "trace_depth"), "queue_depth_max", 1)
     assert line.get_data().values.tolist() == over_time["queue_depth_max"].tolist()
     (line,) = artists(drawn("mixed", "trace_footprint"), "footprint")
     assert line.get_data().values[-1] == pytest.approx(over_time["footprint_bytes"].iloc[-1] / 2**20)
@@ -193,7 +185,7 @@ def test_what_is_drawn_is_what_was_counted() -> None:
         (cells,) = heat.axes[number].collections
         assert cells.get_array().sum() == tables["trace_heat"][column].sum()
     sizes = drawn("mixed", "trace_sizes")
-    assert sum(bar.get_height() for bar in sizes.axes[0].patches) == pytest.approx(100)
+    assert sum(bar.get_width() for bar in sizes.axes[0].patches) == pytest.approx(100)
     (line,) = artists(drawn("mixed", "trace_interarrival"), "line")
     assert line.get_ydata()[-1] == pytest.approx(100)
     (line,) = artists(drawn("mixed", "trace_latency"), "read Q2C")
@@ -203,7 +195,7 @@ def test_what_is_drawn_is_what_was_counted() -> None:
 
 def test_tables_that_do_not_suit_are_refused() -> None:
     tables = counted("mixed")
-    with pytest.raises(ValueError, match="no figure 'pie' of a trace"):
+    with pytest.raises(ValueError, match="no figure 'pie'"):
         render("pie", tables)
     with pytest.raises(ValueError, match="needs the table\\(s\\) trace_heat"):
         render("trace_heat", {name: table for name, table in tables.items() if name != "trace_heat"})
@@ -219,12 +211,8 @@ def test_tables_that_do_not_suit_are_refused() -> None:
 @everything
 def test_files_are_reproducible(name: str, tmp_path: Path) -> None:
     for folder in ("once", "again"):
-        draw({name: tmp_path / folder / name}, counted("all marks"))
+        draw_trace({name: tmp_path / folder / name}, counted("all marks"))
     for ending in ("svg", "png"):
         once, again = ((tmp_path / folder / f"{name}.{ending}").read_bytes() for folder in ("once", "again"))
         assert once == again
     assert (tmp_path / "once" / f"{name}.svg").stat().st_size < 600_000
-
-
-def test_the_workflow_knows_each_figure() -> None:
-    assert FIGURES_OF["trace"] == tuple(TRACE_FIGURES)

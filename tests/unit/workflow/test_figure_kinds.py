@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drivelab.figures.of_recording import FIGURES_OF, OF_A_RECORDING, figure_kinds
+from drivelab.figures.of_recording import figure_kinds
 
 STEADY = {"window": 5, "max_rounds": 25, "track": [{"metric": "iops"}]}
 LATENCY = STEADY | {"track": [{"metric": "mean_latency_us"}]}
@@ -36,15 +36,15 @@ WAIT = {"phase": "idle", "phase_pass": 1, "phase_value": "5s"}
 
 
 @pytest.mark.parametrize(("steps", "kinds"), [
-    pytest.param([loop(cells((512, 4096), (100, 65, 0)))], {"steady", "one_mix", "grid", "surface", "mix_lines"},
+    pytest.param([loop(cells((512, 4096), (100, 65, 0)))], {"steady", "one_mix", "grid", "mix_lines"},
                  id="block sizes by mixes"),
-    pytest.param([loop(cells((512, 4096), (100, 0)))], {"steady", "grid", "surface", "by_mix"}, id="reads and writes"),
+    pytest.param([loop(cells((512, 4096), (100, 0)))], {"steady", "grid", "by_mix"}, id="reads and writes"),
     pytest.param([loop(cells((512, 4096), (100, 65, 0)), LATENCY)],
-                 {"steady", "grid", "surface", "maximum", "maximum_surface", "mix_lines", "by_mix"}, id="latency"),
+                 {"steady", "grid", "maximum", "mix_lines", "by_mix"}, id="latency"),
     pytest.param([loop(cells((512,), (100, 65, 0)), LATENCY)], {"steady", "grid", "maximum", "mixes", "by_mix"},
                  id="latency of one size"),
     pytest.param([loop(cells((4096, 65536), (100, 50, 0)), THROUGHPUT)],
-                 {"steady", "grid", "surface", "by_mix", "mix_lines"}, id="throughput"),
+                 {"steady", "grid", "by_mix", "mix_lines"}, id="throughput"),
     pytest.param([loop(cells(shares=(100, 50, 0)))], {"steady", "one_mix", "grid", "mixes"},
                  id="read shares at one size"),
     pytest.param([loop(cells(shares=(100, 0)))], {"steady", "grid", "by_mix"}, id="reads and writes at one size"),
@@ -112,9 +112,3 @@ def test_cpu_use_is_drawn_only_in_real_time() -> None:
 def test_telemetry_is_drawn_where_the_drive_reports_it(clock: str, model: dict[str, Any], is_drawn: bool) -> None:
     subject = {"measure": [loop(demands((1, 1)))], "clock": clock, "drive": {"virtual": model}}
     assert ("telemetry" in figure_kinds(subject)) == is_drawn
-
-
-def test_each_figure_belongs_to_one_kind() -> None:
-    """Two rules for one file would be ambiguous for Snakemake."""
-    names = [name for kind in OF_A_RECORDING for name in FIGURES_OF[kind]]
-    assert len(names) == len(set(names))

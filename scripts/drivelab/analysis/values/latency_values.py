@@ -59,23 +59,6 @@ def percentiles_us(bins: pd.DataFrame, percents: Sequence[float] | npt.NDArray[n
     return values
 
 
-def exceedance(bins: pd.DataFrame) -> pd.DataFrame:
-    """Return the share of I/Os that took longer than each observed latency.
-
-    Columns: latency_us, share_above (1 to 0).
-    On a logarithmic axis this is the curve "between the nines". Empty for bins without I/O.
-    """
-    merged = merge_bins(bins)
-    merged = merged[merged["count"] > 0]
-    counts = merged["count"].to_numpy()
-    return pd.DataFrame(
-        {
-            "latency_us": merged["latency_ns"].to_numpy() / 1000,
-            "share_above": (counts.sum() - counts.cumsum()) / max(counts.sum(), 1),
-        }
-    )
-
-
 def timed_bins(bins: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     """Add begin_s and end_s of the cell or slice to rows of table `latency_bins`.
 
@@ -128,24 +111,6 @@ def nines(bins: pd.DataFrame) -> pd.DataFrame:
             "ios_above": [total * (100 - percent) / 100 for percent in percents],
         }
     )
-
-
-def between_the_nines(bins: pd.DataFrame) -> pd.DataFrame:
-    """Return the curve: quantile_pct, nines (2 for 99 %, 3 for 99.9 % …), latency_us.
-
-    A row per observed latency.
-    `nines` is the negative decimal logarithm of the share of I/Os that took longer. The slowest latency is left out: no
-    I/O took longer, so it has no place on this axis. Empty for bins without I/O.
-    """
-    curve = exceedance(bins)
-    curve = curve[curve["share_above"] > 0]
-    return pd.DataFrame(
-        {
-            "quantile_pct": 100 * (1 - curve["share_above"]),
-            "nines": -np.log10(curve["share_above"].astype(float)),
-            "latency_us": curve["latency_us"],
-        }
-    ).reset_index(drop=True)
 
 
 def tail_contribution(bins: pd.DataFrame) -> pd.DataFrame:

@@ -45,10 +45,10 @@ def _info(options: argparse.Namespace) -> int:
         for name, table in tables.items():
             io.write(table, options.tables / f"{name}.parquet", name)
     if options.figures is not None:
-        from drivelab.figures.base import trace_sheet
+        from drivelab.figures.base import sheets
         from drivelab.figures.registry import TRACE_FIGURES
 
-        trace_sheet.draw({name: options.figures / name for name in TRACE_FIGURES}, tables)
+        sheets.draw_trace({name: options.figures / name for name in TRACE_FIGURES}, tables)
     if options.json:
         with open_trace(path) as file:
             provenance = file.provenance

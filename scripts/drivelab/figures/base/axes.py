@@ -13,9 +13,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-from drivelab.figures.base import style
-from drivelab.figures.base.quantities import Quantity, format_number, with_minus
-from drivelab.figures.base.words import tell
+from drivelab.figures.base import style, words
+from drivelab.figures.base.quantities import NUMBER, Quantity, Texts
 
 _ROW_CHARACTERS = 86
 """Length of a row of a legend below the axes of a figure of the usual width."""
@@ -43,18 +42,17 @@ def scale_y(axes: Axes, values: Sequence[float], quantity: Quantity, *, log: boo
         log_axis(axes, "y", min(values), max(values))
     else:
         axes.set_ylim(0, max(values) * 1.08 or 1.0)
-        plain_numbers(axes, "y")
+        write(axes.yaxis, NUMBER)
 
 
-def plain_numbers(axes: Axes, which: str) -> None:
-    """Write ticks as `20k` instead of 20000."""
-    axis = axes.yaxis if which == "y" else axes.xaxis
-    axis.set_major_formatter(FuncFormatter(lambda value, _: with_minus(format_number(value))))
+def write(axis: Axis, texts: Texts) -> None:
+    """Set how an axis writes its values, at the ticks and to a reader who points at a mark."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: texts.short(value)))
+    if texts.exact is not None:
+        words.tell(axis, texts.exact)
 
 
-def log_axis(
-    axes: Axes, which: str, smallest: float, largest: float, formatter: Callable[[float], str] = format_number
-) -> None:
+def log_axis(axes: Axes, which: str, smallest: float, largest: float, texts: Texts = NUMBER) -> None:
     """Set a decimal logarithmic axis with as many ticks per decade as fit."""
     axis = axes.yaxis if which == "y" else axes.xaxis
     low, high = smallest / 1.25, largest * 1.25
@@ -65,7 +63,13 @@ def log_axis(
     (axes.set_ylim if which == "y" else axes.set_xlim)(low, high)
     axis.set_major_locator(LogLocator(subs=steps, numticks=30))
     axis.set_minor_locator(NullLocator())  # slow to make, and not shown
-    axis.set_major_formatter(FuncFormatter(lambda value, _: formatter(value)))
+    write(axis, texts)
+
+
+def few_ticks(axis: Axis) -> None:
+    """Set few ticks on a logarithmic axis of a narrow panel."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1,) if high > _LOG_FROM * low else (1, 3), numticks=8))
 
 
 def _tick_to_read(largest: float, high: float, steps: Sequence[float]) -> float:
@@ -77,25 +81,11 @@ def _tick_to_read(largest: float, high: float, steps: Sequence[float]) -> float:
     return there[-1] if there else next(place for place in places if place >= largest)
 
 
-def ticks(axis: Axis, places: Sequence[float], text: Callable[[float], str]) -> None:
+def ticks(axis: Axis, places: Sequence[float], texts: Texts | Callable[[float], str]) -> None:
     """Set ticks at `places` only, and their texts."""
     axis.set_major_locator(FixedLocator(places))
     axis.set_minor_locator(NullLocator())
-    axis.set_major_formatter(FuncFormatter(lambda place, _: text(place)))
-
-
-def binary_axis(axes: Axes, places: Sequence[int], text: Callable[[float], str], *, room: float, apart: float) -> None:
-    """Set a binary logarithmic x axis for ascending `places`, with room for a factor `room` at both ends.
-
-    Ticks are at the places that are at least a factor `apart` from the tick before.
-    """
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(places[0] / room, places[-1] * room)
-    shown = list(places[:1])
-    for place in places[1:]:
-        if place >= apart * shown[-1]:
-            shown.append(place)
-    ticks(axes.xaxis, shown, text)
+    write(axis, texts if isinstance(texts, Texts) else Texts(texts))
 
 
 def whiskers(axes: Axes, low: Any, high: Any, at: Any, *, upright: bool = False, **look: Any) -> None:
@@ -110,8 +100,7 @@ def nines_axis(axes: Axes, smallest: float, label: str) -> None:
     axes.set_yscale("log")
     axes.set_ylim(1.0, smallest)
     nines = [10.0**-power for power in range(12) if 10.0**-power >= smallest]
-    ticks(axes.yaxis, nines, _percentile)
-    tell(axes.yaxis, lambda share: f"{100 * (1 - share):.7g} %")
+    ticks(axes.yaxis, nines, Texts(_percentile, lambda share: f"{100 * (1 - share):.7g} %"))
     axes.set_ylabel(label)
 
 
@@ -129,27 +118,21 @@ def round_axis(axes: Axes, first: int, last: int) -> None:
 
 
 def legend(figure: Figure, axes: Axes, title: str | None = None, handles: Sequence[Artist] | None = None) -> None:
-    """Add a legend of the lines (or `handles`): right of the axes under `title` if names are short.
+    """Add a legend of the artists of `axes` (or `handles`), each label once.
 
-    Otherwise the legend is below the axes, and the figure grows by its rows.
+    It is right of the axes under `title` if names are short, else below the axes, and the figure grows by its rows.
     """
     handles = axes.get_legend_handles_labels()[0] if handles is None else handles
-    labels = [str(handle.get_label()) for handle in handles]
+    of_labels = {str(handle.get_label()): handle for handle in reversed(handles)}
+    labels = list(dict.fromkeys(str(handle.get_label()) for handle in handles))
+    shown = [of_labels[label] for label in labels]
     widest = max(len(text) for text in labels)
     if title is not None and widest <= 16 and len(labels) >= 3:
-        figure.legend(handles, labels, title=title, loc="outside right center")
+        figure.legend(shown, labels, title=title, loc="outside right center")
         return
     row = int(_ROW_CHARACTERS * style.page.get().width_in / style.WIDTH_IN)
     fits_one_row = sum(len(text) + _HANDLE_CHARACTERS for text in labels) <= row
     columns = len(labels) if fits_one_row else max(1, min(len(labels), row // (widest + _HANDLE_CHARACTERS)))
     style.grow(figure, 0.18 * (-(-len(labels) // columns) - 1))
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=columns,
-        columnspacing=1.6,
-        handlelength=1.6,
-        handletextpad=0.6,
-        borderpad=0.2,
-    )
+    figure.legend(shown, labels, loc="outside lower center", ncols=columns, columnspacing=1.6, handlelength=1.6,
+                  handletextpad=0.6, borderpad=0.2)  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PolyCollection, QuadMesh
+from matplotlib.collections import PolyCollection, QuadMesh
+from matplotlib.colorbar import Colorbar
 from matplotlib.container import BarContainer
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle, StepPatch
-from mpl_toolkits.mplot3d.art3d import Poly3DCollection
-from mpl_toolkits.mplot3d.proj3d import proj_transform
 
-from drivelab.figures.base.legends import Legends
-from drivelab.figures.base.words import DIGITS, Floats, Side, called, floats, has_lines, place_of, said
+from drivelab.figures.base.quantities import DIGITS
+from drivelab.figures.base.words import Floats, Side, called, floats, has_lines, parts, said
 
 Mark = dict[str, Any]
 Found = tuple[Mark, list[Artist]]
@@ -43,14 +42,15 @@ class Panel:
     axes: Axes
     x: Side
     y: Side
-    legends: Legends
+    legend: Sequence[str]
+    """Texts of the entries of the figure's legends."""
 
     def mark(self, artist: Artist, x: Any, y: Any, *, only: str = "xy", moves: str = "xy", **more: Any) -> Mark:
         """Return the values of points at x, y on the axes in `only`.
 
         `moves` names the axes along which a zoom moves the mark.
         """
-        mark: Mark = {**self._named(artist), **({} if moves == "xy" else {"moves": moves})}
+        mark = self.silent(artist, moves)
         mark |= {"x": numbers(self.x.transformed(x)), "y": numbers(self.y.transformed(y))}
         for key, side in (("x", self.x), ("y", self.y)):
             if key not in only:
@@ -62,42 +62,43 @@ class Panel:
         return mark | more
 
     def silent(self, artist: Artist, moves: str = "xy") -> Mark:
-        """Return a mark without values."""
-        return {**self._named(artist), **({} if moves == "xy" else {"moves": moves})}
+        """Return a mark without values: its name, and the number of its entry in the legend."""
+        label = self.label(artist)
+        name = called(artist) or label.replace("\n", " ")
+        return {
+            **({"name": name} if name else {}),
+            **({"key": self.legend.index(label)} if label in self.legend else {}),
+            **({"moves": moves} if moves != "xy" else {}),
+        }
 
-    def _named(self, artist: Artist) -> Mark:
-        entry = self.legends.entry(artist)
-        name = called(artist) or self.legends.name(artist)
-        return {**({"name": name} if name else {}), **({} if entry is None else {"key": entry})}
+    def label(self, artist: Artist) -> str:
+        """Return the label of an artist, or of its bars; empty if it is for no reader."""
+        of_bars = (group.get_label() for group in self.axes.containers if artist in group)
+        label = str(next(of_bars, artist.get_label()) or "")
+        return "" if label.startswith("_") else label
 
 
 def numbers(values: Any, digits: int = DIGITS) -> list[float | int | None]:
     """Return values for JSON: whole numbers exactly, others with `digits`, unknown values as None."""
-    exact = floats(values).reshape(-1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        places = digits - 1 - np.floor(np.log10(np.abs(exact)))
-        places = np.where(np.isfinite(places), np.clip(places, -300, 300), 0)
-        up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
-        shown = np.where(exact == np.rint(exact), exact, np.round(exact / down * up) / up * down)
-    return [
-        None if not np.isfinite(number) else int(number) if number == int(number) else float(f"{number:.{digits}g}")
-        for number in shown.tolist()
-    ]
+    return [_number(value, digits) for value in floats(values).reshape(-1).tolist()]
+
+
+def _number(value: float, digits: int) -> float | int | None:
+    if not np.isfinite(value):
+        return None
+    shown = value if value == round(value) else float(f"{value:.{digits}g}")
+    return int(shown) if shown == round(shown) else shown
 
 
 def marks(panel: Panel) -> list[Found]:
     """Return the marks of a panel, from the back to the front."""
-    bars = [
-        container for container in panel.axes.containers if isinstance(container, BarContainer) and container.patches
+    bars = [group for group in panel.axes.containers if isinstance(group, BarContainer) and group.patches]
+    others = [artist for artist in panel.axes.get_children() if artist.get_visible()
+              and artist is not panel.axes.patch and not any(artist in group.patches for group in bars)]  # fmt: skip
+    drawn: list[tuple[float, Found]] = [
+        (artist.get_zorder(), (mark, [artist])) for artist in others for mark in _marks(artist, panel)
     ]
-    in_bars = {id(patch) for group in bars for patch in group.patches}
-    drawn: list[tuple[float, Found]] = []
-    for artist in panel.axes.get_children():
-        if artist.get_visible() and id(artist) not in in_bars and artist is not panel.axes.patch:
-            drawn += [(artist.get_zorder(), (mark, [artist])) for mark in _marks(artist, panel)]
-    drawn += [
-        (container.patches[0].get_zorder(), (_bars(container, panel), list(container.patches))) for container in bars
-    ]
+    drawn += [(group.patches[0].get_zorder(), (_bars(group, panel), list(group.patches))) for group in bars]
     return [mark for _, mark in sorted(drawn, key=lambda pair: pair[0])]
 
 
@@ -109,7 +110,7 @@ def _marks(artist: Artist, panel: Panel) -> Iterator[Mark]:
 @_marks.register
 def _line(artist: Line2D, panel: Panel) -> Iterator[Mark]:
     x, y = floats(artist.get_xdata(orig=False)), floats(artist.get_ydata(orig=False))
-    transform, only, moves, name = artist.get_transform(), _axes_told(artist, x, y), "xy", panel.legends.name(artist)
+    transform, only, moves = artist.get_transform(), _axes_told(artist, x, y), "xy"
     if transform == panel.axes.get_yaxis_transform(which="grid"):
         x, y, only, moves = _across(panel.axes.get_xlim(), panel.x), np.full(_POINTS_OF_A_RULE, y[0]), "y", "y"
     elif transform == panel.axes.get_xaxis_transform(which="grid"):
@@ -120,7 +121,7 @@ def _line(artist: Line2D, panel: Panel) -> Iterator[Mark]:
         chosen = _apart(floats(transform.transform(np.column_stack([x, y]))))
         x, y = x[chosen], y[chosen]
     # a rule without a name has no value to show
-    if artist.get_gid() in _SILENT or (moves != "xy" and not name):
+    if artist.get_gid() in _SILENT or (moves != "xy" and not panel.label(artist)):
         yield panel.silent(artist, moves)
     else:
         yield panel.mark(artist, x, y, only=only, moves=moves, **({"rule": 1} if moves != "xy" else {}))
@@ -153,23 +154,13 @@ def _across(limits: tuple[float, float], side: Side) -> Floats:
 
 
 @_marks.register
-def _segments(artist: LineCollection, panel: Panel) -> Iterator[Mark]:
-    """Yield the ends of the intervals of error bars."""
-    ends = [floats(part).reshape(-1, 2) for part in artist.get_segments()]
-    if ends and artist.get_transform().contains_branch(panel.axes.transData):
-        at = np.concatenate(ends)
-        yield panel.mark(artist, at[:, 0], at[:, 1])
-
-
-@_marks.register
 def _steps(artist: StepPatch, panel: Panel) -> Iterator[Mark]:
     """Yield steps with their own height in the middle of each interval, also if stacked."""
     values, edges, baseline = artist.get_data()
     tops, sides = floats(values), floats(edges)
     if len(tops):
         heights = tops - floats(baseline) if artist.get_fill() and np.ndim(baseline) else tops
-        middles = (sides[:-1] + sides[1:]) / 2
-        yield panel.mark(artist, middles, tops, **_instead(panel.y, "y", heights, tops))
+        yield panel.mark(artist, (sides[:-1] + sides[1:]) / 2, tops, **_instead(panel.y, "y", heights, tops))
 
 
 def _instead(side: Side, key: str, shown: Floats, places: Floats) -> Mark:
@@ -195,64 +186,38 @@ def _band(artist: Rectangle, panel: Panel) -> Iterator[Mark]:
 
 
 @_marks.register
-def _mesh(artist: QuadMesh, panel: Panel) -> Iterator[Mark]:
+def _map(artist: QuadMesh, panel: Panel) -> Iterator[Mark]:
+    """Yield edges and a value per cell, row by row, with name and unit of the colour bar of the same scale."""
     edges = floats(artist.get_coordinates())
-    values = floats(artist.get_array()).reshape(edges.shape[0] - 1, edges.shape[1] - 1)
-    yield _map(artist, edges[0, :, 0], edges[:, 0, 1], values, panel)
-
-
-def _map(artist: Any, x_edges: Floats, y_edges: Floats, values: Floats, panel: Panel) -> Mark:
-    """Return edges and a value per cell, row by row, with name and unit of the colour bar."""
-    middles = [(edges[:-1] + edges[1:]) / 2 for edges in (x_edges, y_edges)]
-    name, unit = panel.legends.of_colours(artist)
-    mark: Mark = panel.silent(artist) | {
-        "x": numbers(panel.x.transformed(x_edges)),
-        "y": numbers(panel.y.transformed(y_edges)),
-        "z": numbers(values, _DIGITS_OF_A_MAP),
-        "z_name": name,
-        "z_unit": unit,
-    }
-    for key, side, middle in zip("xy", (panel.x, panel.y), middles, strict=True):
+    sides = {"x": (panel.x, edges[0, :, 0]), "y": (panel.y, edges[:, 0, 1])}
+    bar = next((bar for shown, bar in colour_bars(panel.axes.get_figure(root=True)) if shown.norm is artist.norm), None)
+    name, unit = parts(bar.ax.get_ylabel() or bar.ax.get_xlabel()) if bar else ("", "")
+    mark: Mark = panel.silent(artist) | {"z": numbers(artist.get_array(), _DIGITS_OF_A_MAP), "z_name": name,
+                                         "z_unit": unit}  # fmt: skip
+    for key, (side, ends) in sides.items():
+        middle = (ends[:-1] + ends[1:]) / 2
+        mark[key] = numbers(side.transformed(ends))
         mark[f"{key}w"] = side.words(middle) or [side.plain(float(f"{value:.4g}")) for value in middle.tolist()]
-    return mark
+    yield mark
 
 
-def _bars(container: BarContainer, panel: Panel) -> Mark:
+def colour_bars(figure: Any) -> Iterator[tuple[Any, Colorbar]]:
+    """Yield the artist of each colour bar of a figure, and the bar."""
+    for axes in figure.axes:
+        for artist in axes.collections:
+            if artist.colorbar is not None:
+                yield artist, artist.colorbar
+
+
+def _bars(group: BarContainer, panel: Panel) -> Mark:
     """Return bars with their lengths; on a logarithmic axis, with their ends, as they begin at the basis."""
-    upright = container.orientation != "horizontal"
-    first = container.patches[0]
-    x0, y0, x1, y1 = floats([patch.get_bbox().extents for patch in container.patches]).T
-    starts = floats([patch.get_y() if upright else patch.get_x() for patch in container.patches])
-    lengths = floats([patch.get_height() if upright else patch.get_width() for patch in container.patches])
-    middles = (x0 + x1) / 2 if upright else (y0 + y1) / 2
-    worth = panel.y if upright else panel.x
-    ends = starts + lengths
-    drawn = np.minimum(ends, _room(container, panel, upright))
-    lengths = ends if worth.scale == "log" else lengths
-    x, y = (middles, drawn) if upright else (drawn, middles)
-    mark = panel.mark(first, x, y) | _instead(worth, "y" if upright else "x", lengths, drawn)
+    upright = group.orientation != "horizontal"
+    x0, y0, x1, y1 = floats([patch.get_bbox().extents for patch in group.patches]).T
+    starts = floats([patch.get_y() if upright else patch.get_x() for patch in group.patches])
+    lengths = floats([patch.get_height() if upright else patch.get_width() for patch in group.patches])
+    worth, ends = panel.y if upright else panel.x, starts + lengths
+    shown = ends if worth.scale == "log" else lengths
+    drawn = np.minimum(ends, max(panel.axes.get_ylim() if upright else panel.axes.get_xlim()))
+    x, y = ((x0 + x1) / 2, drawn) if upright else (drawn, (y0 + y1) / 2)
+    mark = panel.mark(group.patches[0], x, y) | _instead(worth, "y" if upright else "x", shown, drawn)
     return mark | {"bar": 1}
-
-
-def _room(container: BarContainer, panel: Panel, upright: bool) -> Floats:
-    """Return the ends of bars that are cut off, as before a column of numbers, and infinity for others."""
-    place, ends = (1 if upright else 0), []
-    for patch in container.patches:
-        box: Any = patch.get_clip_box()
-        is_cut = box is not None and not np.allclose(box.extents, panel.axes.bbox.extents)
-        ends.append(panel.axes.transData.inverted().transform(box.max)[place] if is_cut else np.inf)
-    return floats(ends)
-
-
-def columns(axes: Any) -> list[Found]:
-    """Return the columns of axes in three dimensions, with the texts that `say` gave them.
-
-    `at` is the middle of the top in pixels from the lower left corner of the page.
-    """
-    marks: list[Found] = []
-    for column in axes.collections:
-        place = place_of(column) if isinstance(column, Poly3DCollection) else None
-        if place is not None:
-            top = axes.transData.transform(proj_transform(*place, axes.get_proj())[:2])
-            marks.append(({"at": [round(float(part), 1) for part in top], "also": said(column, 1)}, [column]))
-    return marks

@@ -67,7 +67,13 @@ def coinciding(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) ->
     below: dict[str, str] = {}
     for place, (drive, points) in enumerate(series.items()):
         for other in list(series)[:place]:
-            if other not in below and _same_points(points, series[other]):
+            if (
+                other not in below
+                and points.index.equals(series[other].index)
+                and np.allclose(
+                    points.astype(float), series[other].astype(float), rtol=_LINE_WIDTH, atol=0, equal_nan=True
+                )
+            ):
                 below[drive] = other
                 break
     return ", ".join(f"{drive} lies on {other}" for drive, other in below.items()) or None
@@ -78,12 +84,6 @@ def note_coinciding(figure: Figure, table: pd.DataFrame, by: Sequence[str], valu
     if hidden := coinciding(table, by, values):
         style.note(figure, hidden)
         style.grow(figure, _LINE_IN)
-
-
-def _same_points(points: pd.DataFrame, other: pd.DataFrame) -> bool:
-    return points.index.equals(other.index) and bool(
-        np.allclose(points.to_numpy(dtype=float), other.to_numpy(dtype=float), rtol=_LINE_WIDTH, atol=0, equal_nan=True)
-    )
 
 
 def last_soaks(rows: pd.DataFrame, table: str) -> pd.DataFrame:
@@ -105,6 +105,11 @@ def bins_by_drive(latency_bins: pd.DataFrame) -> dict[str, pd.DataFrame]:
     for column in ("measurement", "workload"):
         selection.require_one(bins, column, "latency_bins")
     return {str(drive): part for drive, part in bins.groupby("drive", sort=False)}
+
+
+def workload(bins: dict[str, pd.DataFrame]) -> str:
+    """Return the workload of the bins of all drives."""
+    return str(next(iter(bins.values()))["workload"].iloc[0])
 
 
 def loop_values(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[str], by: list[str]) -> pd.DataFrame:

@@ -1,13 +1,22 @@
-"""Names and units of the tables' columns, as readers of an axis need them."""
+"""Names and units of the tables' columns, and numbers, as readers of an axis need them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from drivelab.core.units import format_duration
+
 KIB = 1024
-_TIMES_US = (("µs", 1.0), ("ms", 1e3), ("s", 1e6))
-_DURATIONS_S = (("s", 1.0), ("min", 60.0), ("h", 3600.0), ("d", 86400.0))
-_SIZES = (("B", 1.0), ("KiB", 2.0**10), ("MiB", 2.0**20), ("GiB", 2.0**30), ("TiB", 2.0**40))
+DIGITS = 5
+"""Digits of a value with a fraction, more than a picture shows; whole numbers have all their digits."""
+_TIMES_US = {"µs": 1.0, "ms": 1e3, "s": 1e6}
+_DURATIONS_S = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_SHORT_S = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3}
+_SIZES = {unit: 2.0 ** (10 * place) for place, unit in enumerate(("B", "KiB", "MiB", "GiB", "TiB", "PiB"))}
+_THOUSANDS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+_SCORE_UNIT = "√(MiB/s · 1/s)"
+"""A score is a geometric mean; its unit contains both factors."""
 
 _NAMES = {
     "iops": "I/O rate",
@@ -43,8 +52,6 @@ _DERIVED = {
 """Names of metrics that are only compared and have no axis."""
 AXES = frozenset(_NAMES)
 """Metrics that `quantity` knows."""
-_SCORE_UNIT = "√(MiB/s · 1/s)"
-"""A score is a geometric mean; its unit contains both factors."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ class Quantity:
     @property
     def label(self) -> str:
         """Label of the axis with the unit, for example `Mean latency (ms)`."""
-        return f"{self.name} ({self.unit})"
+        return f"{self.name} ({self.unit})" if self.unit else self.name
 
 
 def metric_name(metric: str) -> str:
@@ -81,32 +88,29 @@ def quantity(metric: str, largest: float) -> Quantity:
     """
     name = metric_name(metric)
     if metric.endswith("_us"):
-        unit, divisor = _largest_unit(_TIMES_US, largest, 2.0)
-        return Quantity(name, unit, divisor)
+        return Quantity(name, *_largest_unit(_TIMES_US, largest, 2.0))
     if metric.endswith("_mib_s"):
         return Quantity(name, "GiB/s", float(KIB)) if largest >= 20 * KIB else Quantity(name, "MiB/s")
     return Quantity(name, _SCORE_UNIT if metric == "score" else "IOPS")
 
 
-def elapsed(longest_s: float) -> Quantity:
-    """Return the quantity of an axis of elapsed time that ends at `longest_s`."""
-    unit, divisor = _largest_unit(_DURATIONS_S, longest_s, 3.0)
-    return Quantity("Time since the start", unit, divisor)
+def elapsed(longest_s: float, name: str = "Time since the start") -> Quantity:
+    """Return the quantity of an axis of time that ends at `longest_s`."""
+    if 0 < longest_s < 1:
+        fitting = [unit for unit, divisor in _SHORT_S.items() if longest_s < 2000 * divisor]
+        return Quantity(name, fitting[0], _SHORT_S[fitting[0]])
+    return Quantity(name, *_largest_unit(_DURATIONS_S, longest_s, 3.0))
 
 
-def volume(largest_bytes: float) -> Quantity:
-    """Return the quantity of an axis of bytes written that ends at `largest_bytes`."""
-    unit, divisor = _largest_unit(_SIZES, largest_bytes, 2.0)
-    return Quantity("Written by the host", unit, divisor)
+def volume(largest_bytes: float, name: str = "Written by the host") -> Quantity:
+    """Return the quantity of an axis of bytes that ends at `largest_bytes`."""
+    return Quantity(name, *_largest_unit(_SIZES, largest_bytes, 2.0))
 
 
 def format_number(value: float) -> str:
     """Return three digits with k, M or G, for ticks and annotations: 61265 is `61.3k`."""
-    magnitude = abs(value)
-    for suffix, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if magnitude >= 0.9995 * factor:
-            return f"{_three_digits(value / factor)}{suffix}"
-    return _three_digits(value)
+    suffix, factor = _largest_unit(_THOUSANDS, value, 0.9995)
+    return f"{_three_digits(value / factor)}{suffix}"
 
 
 def format_exact(value: float) -> str:
@@ -116,15 +120,27 @@ def format_exact(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
+def grouped(value: float) -> str:
+    """Return a number with thousands separators: all digits of a whole number, else `DIGITS` digits."""
+    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:,.{DIGITS}g}"
+
+
 def with_minus(text: str) -> str:
     """Return a formatted number with a true minus sign, as wide as the plus."""
     return text.replace("-", "\N{MINUS SIGN}")
 
 
-def format_latency(latency_us: float) -> str:
-    """Return a latency with its unit: 1250 is `1.25 ms`."""
+def format_latency(latency_us: float, digits: Callable[[float], str] | None = None) -> str:
+    """Return a latency with its unit and three digits, or as `digits` formats it: 1250 is `1.25 ms`."""
     unit, divisor = _largest_unit(_TIMES_US, latency_us, 0.9995)
-    return f"{_three_digits(latency_us / divisor)} {unit}"
+    return f"{(digits or _three_digits)(latency_us / divisor)} {unit}"
+
+
+def format_time(seconds: float) -> str:
+    """Return a duration with its unit, also below a second: `2 min 05 s`, `1.25 ms`, `40 ns`."""
+    if seconds >= 60:
+        return format_duration(seconds)
+    return format_latency(1e6 * seconds) if seconds >= 1e-6 else f"{seconds * 1e9:.0f} ns"
 
 
 def format_kib(size_bytes: float) -> str:
@@ -137,10 +153,26 @@ def format_mix(read_share_pct: float) -> str:
     return f"{read_share_pct:g}/{100 - read_share_pct:g}"
 
 
-def _largest_unit(units: tuple[tuple[str, float], ...], largest: float, at_least: float) -> tuple[str, float]:
+@dataclass(frozen=True)
+class Texts:
+    """How an axis writes its values: at its ticks, and with all digits for a reader who points at a mark."""
+
+    short: Callable[[float], str]
+    exact: Callable[[float], str] | None = None
+    """Missing if the number with the unit of the axis is enough."""
+
+
+NUMBER = Texts(lambda value: with_minus(format_number(value)))
+PLAIN = Texts("{:g}".format)
+LATENCY = Texts(format_latency, lambda latency_us: format_latency(latency_us, grouped))
+BLOCK = Texts(format_kib, lambda size_bytes: f"{grouped(size_bytes / KIB)} KiB")
+TIMES = Texts("{:g}\N{MULTIPLICATION SIGN}".format, lambda value: f"{grouped(value)}\N{MULTIPLICATION SIGN}")
+
+
+def _largest_unit(units: Mapping[str, float], largest: float, at_least: float) -> tuple[str, float]:
     """Return the largest unit in which `largest` is `at_least` this number, else the smallest unit."""
-    fitting = [unit for unit in units if abs(largest) >= at_least * unit[1]]
-    return fitting[-1] if fitting else units[0]
+    fitting = [unit for unit in units.items() if abs(largest) >= at_least * unit[1]]
+    return fitting[-1] if fitting else next(iter(units.items()))
 
 
 def _three_digits(value: float) -> str:

@@ -7,7 +7,6 @@ import pandas as pd
 from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.taint import digest
 from drivelab.figures.base.quantities import format_mix
-from drivelab.tables import labels
 
 Window = tuple[int, int]
 """First and last round of a steady-state window, numbered from 1."""
@@ -37,12 +36,6 @@ def rows(frame: pd.DataFrame, table: str, **wanted: object) -> pd.DataFrame:
     if chosen.empty:
         raise ValueError(f"table '{table}' has no rows with {', '.join(f'{k} = {v}' for k, v in wanted.items())}")
     return chosen
-
-
-def workload(pattern: object, block_size_bytes: object, read_share_pct: object) -> str:
-    """Return the name in PTS notation (`RND 4KiB 65/35`), as in column `variable` of table steady_state."""
-    size, reads = int(block_size_bytes), int(read_share_pct)  # type: ignore[call-overload]
-    return labels.workload(str(pattern), size, reads)
 
 
 def one_measurement(cells: pd.DataFrame) -> pd.DataFrame:
@@ -81,8 +74,8 @@ def window_rows(cells: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame
 def window_averages(cells: pd.DataFrame, steady_state: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return window averages of `metric`: rows by block size, columns by descending read share.
 
-    With random and sequential cells, columns are named `RND 65/35` and grouped by pattern. Of `max_latency_us` the
-    maximum is taken, of `min_latency_us` the minimum. Raises ValueError for percentiles, which cannot be averaged. A
+    Columns are named as `mix` does, and grouped by pattern. Of `max_latency_us` the maximum is taken, of
+    `min_latency_us` the minimum. Raises ValueError for percentiles, which cannot be averaged. A
     cell that was not measured is NaN.
     """
     if metric[0] == "p" and metric.endswith("_latency_us"):
@@ -96,19 +89,18 @@ def window_averages(cells: pd.DataFrame, steady_state: pd.DataFrame, metric: str
     values = extreme.get(metric, grouped.mean)()
     table = values.unstack(["pattern", "read_share_pct"]).sort_index().sort_index(axis=1, ascending=[True, False])
     several = table.columns.get_level_values("pattern").nunique() > 1
-    table.columns = pd.Index([f"{access(pattern)} {format_mix(share)}" if several else share
-                              for pattern, share in table.columns])  # fmt: skip
+    table.columns = pd.Index([mix(pattern, share, several=several) for pattern, share in table.columns])
     return table.astype(float)
+
+
+def mix(pattern: object, read_share_pct: float, *, several: bool) -> str:
+    """Return a mix as the PTS writes it, with its pattern if there are several: `65/35` or `RND 65/35`."""
+    return f"{access(pattern)} {format_mix(read_share_pct)}" if several else format_mix(read_share_pct)
 
 
 def access(pattern: object) -> str:
     """Return the access pattern in PTS notation."""
     return "RND" if pattern == "random" else "SEQ"
-
-
-def mix(column: object) -> str:
-    """Return the name of a column of `window_averages`."""
-    return column if isinstance(column, str) else format_mix(float(str(column)))
 
 
 def tainted(frame: pd.DataFrame) -> str | None:

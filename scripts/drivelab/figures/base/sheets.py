@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -13,30 +12,34 @@ from matplotlib.figure import Figure
 from drivelab.analysis.exclusions import WHOLE, counted
 from drivelab.criteria.soundness import FAULTS, split
 from drivelab.figures.base import overlay, selection, style
-from drivelab.figures.registry import ALL, FIGURES, FigureKind
+from drivelab.figures.kinds import trace
+from drivelab.figures.registry import ALL, FIGURES, TRACE, FigureKind
 from drivelab.tables.labels import named
 
 
-def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str, **options: object) -> Figure:
-    """Draw the figure `name` from `tables` and label it with `subject` and the status of its data.
+def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str = "", **options: object) -> Figure:
+    """Draw the figure `name` from `tables` and label it with `subject`, or its trace, and the status of its data.
 
     `options` are arguments of the figure's function, for example `metric="max_latency_us"`. The tables must have only
     rows of the figure, as a single row can require a badge. Raises ValueError for an unknown name, a missing table and
     tables that the figure refuses.
     """
-    if name not in FIGURES:
-        raise ValueError(f"there is no figure '{name}'; there are {', '.join(FIGURES)}")
-    kind = FIGURES[name]
+    if name not in ALL:
+        raise ValueError(f"there is no figure '{name}'; there are {', '.join(ALL)}")
+    kind = ALL[name]
     missing = [table for table in kind.required if table not in tables]
     if missing:
         raise ValueError(f"figure '{name}' needs the table(s) {', '.join(missing)}")
     status = tables[kind.status_table]
     selection.require(status, kind.status_table)
     figure = kind.function(*(tables[table] for table in kind.tables), **{**kind.options, **options})
+    if TRACE in kind.when:
+        selection.require_one(status, "trace", kind.status_table)
+        trace.label(figure, status.iloc[0])
+        return figure
     if kind.status_table == "replays":
-        import_module("drivelab.figures.kinds.replay.replay_common").badges(
-            figure, status
-        )  # only figures of replays import it
+        marks = [mark for text in status["trace_marks"].dropna() for mark in text.split(", ")]
+        style.badges_of_trace(figure, marks, partial=status["partial"].astype(bool).any())
     style.label_by(figure, status, subject)
     if messages := _doubts(kind, tables):
         style.note(figure, "; ".join(messages))
@@ -128,13 +131,7 @@ def sheets(names: Iterable[str], tables: Mapping[str, pd.DataFrame], subject: st
 
 
 @style.styled
-def draw(
-    stems: Mapping[str, Path],
-    tables: Mapping[str, pd.DataFrame],
-    subject: str,
-    *,
-    png: bool = True,
-) -> None:
+def draw(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame], subject: str, *, png: bool = True) -> None:
     """Draw the figures named by the keys of `stems` from one measurement's `tables` and save each (`style.save`).
 
     Figures of loops show the first tracked metric, if there is one. Recordings that table `exclusions`, if given,
@@ -144,13 +141,17 @@ def draw(
         style.save(figure, stems[name], png=png)
 
 
+@style.styled
+def draw_trace(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame], *, png: bool = True) -> None:
+    """Draw the figures of one trace named by the keys of `stems` and save each (`style.save`)."""
+    for name, stem in stems.items():
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        style.save(render(name, tables), stem, png=png)
+
+
 def tables_of(name: str) -> list[str]:
     """Return the tables that the figure `name` may depend on."""
     return [*FIGURES[name].required, FIGURES[name].values, *JUDGED]
-
-
-def _figure(name: str, tables: Mapping[str, pd.DataFrame], subject: str) -> Figure:
-    return render(name, _rows(name, tables), subject, **_options(name, tables))
 
 
 def _what_is_left(
@@ -169,10 +170,11 @@ def _what_is_left(
     return figure
 
 
-def _options(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, object]:
-    if name in ("measurement_2d", "measurement_3d") or (name == "repeats" and len(tables["steady_state"])):
-        return {"metric": tables["steady_state"]["metric"].iloc[0]}
-    return {}
+def _figure(name: str, tables: Mapping[str, pd.DataFrame], subject: str) -> Figure:
+    options: dict[str, object] = {}
+    if name in ("measurement_2d", "repeats") and len(tables["steady_state"]):
+        options["metric"] = tables["steady_state"]["metric"].iloc[0]
+    return render(name, _rows(name, tables), subject, **options)
 
 
 def _rows(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
@@ -189,30 +191,18 @@ def _rows(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFra
     return chosen
 
 
-def _loops(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[rows["kind"] == "loop"]
-
-
 def _soaks(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the soaks outside of phases."""
     return rows[(rows["kind"] == "soak") & rows["phase"].isna()]
-
-
-def _last_soak(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return the last soak: the PTS takes its histogram after the drive has settled."""
-    soaks = _soaks(rows)
-    return soaks[soaks["step"] == soaks["step"].max()]
-
-
-def _turns(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[(rows["kind"] == "soak") & rows["phase_value"].notna()]
 
 
 ROWS: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "": lambda rows: rows,
-    "loops": _loops,
-    "soaks": _soaks,
-    "last_soak": _last_soak,
-    "turns": _turns,
+    "loops": lambda rows: rows[rows["kind"] == "loop"],
+    "soaks": _soaks,  # outside of phases
+    "last_soak": lambda rows: _soaks(rows)[_soaks(rows)["step"] == _soaks(rows)["step"].max()],
+    "turns": lambda rows: rows[(rows["kind"] == "soak") & rows["phase_value"].notna()],
 }
-"""Functions that select the rows of a figure, by the `rows` of its declaration."""
+"""Functions that select the rows of a figure, by the `rows` of its declaration.
+
+The last soak is for a histogram: the PTS takes it after the drive has settled.
+"""

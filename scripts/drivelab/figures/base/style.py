@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
@@ -15,6 +15,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -37,6 +38,9 @@ WITH_COLOUR_BAR = (28, 1)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES = ("-", "--", "-.", ":")
 _BADGES = {"REDUCED protocol": "#ffb000", "VIRTUAL drive": "#8fd0ff", "virtual clock": "#d6c3f0"}
+_TRACE_BADGES = {"lossy": "#ff8c7a", "incomplete": "#ffc08a", "issue times": "#f5e08a", "derived": "#d6c3f0",
+                 "imported": "#c9e3b4"}  # fmt: skip
+"""Colours of the marks of a trace; `label` adds the badge of a virtual drive."""
 _PAD_IN = 0.08
 _PANEL_PAD_IN = 0.07
 """Padding around each panel with its texts."""
@@ -121,12 +125,9 @@ def ordered_colours(count: int) -> list[Colour]:
     return [(float(red), float(green), float(blue)) for red, green, blue, _ in shades]
 
 
-def new_figure(title: str, *, height_in: float = HEIGHT_IN, layout: bool = True) -> Figure:
-    """Return an empty figure with its title, without pyplot, which would keep it in memory.
-
-    `layout=False` is for 3-D axes, which the layout cannot measure.
-    """
-    engine = ConstrainedLayoutEngine(w_pad=_PANEL_PAD_IN, h_pad=_PANEL_PAD_IN, wspace=0, hspace=0) if layout else None
+def new_figure(title: str, *, height_in: float = HEIGHT_IN) -> Figure:
+    """Return an empty figure with its title, without pyplot, which would keep it in memory."""
+    engine = ConstrainedLayoutEngine(w_pad=_PANEL_PAD_IN, h_pad=_PANEL_PAD_IN, wspace=0, hspace=0)
     figure = Figure(figsize=(page.get().width_in, height_in), layout=engine)
     FigureCanvasAgg(figure)  # measures texts
     figure.set_label(title)
@@ -154,10 +155,26 @@ def note(figure: Figure, message: str) -> None:
     _header_line(figure, message, "note", color=MUTED, fontsize=SMALL_PT)
 
 
+def above(axes: Axes, place: float, name: str) -> None:
+    """Write the name of a phase above a panel."""
+    axes.annotate(name, (place, 1.0), (0, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
+                  ha="center", va="bottom", fontsize=SMALL_PT, gid="phase name")  # fmt: skip
+
+
 def badge(figure: Figure, text: str, colour: str) -> None:
     """Add a status badge; `label` places it."""
     box = {"facecolor": colour, "edgecolor": "none", "boxstyle": "round,pad=0.25"}
     figure.text(0, 0, text, fontsize=SMALL_PT, weight="bold", color="black", gid="badge", bbox=box)
+
+
+def badges_of_trace(figure: Figure, marks: Iterable[str], *, partial: bool = False) -> None:
+    """Add badges for the marks of a trace and for a partial replay; call this before `label`."""
+    if partial:
+        badge(figure, "PARTIAL replay", _TRACE_BADGES["lossy"])
+    for mark in dict.fromkeys(marks):
+        if mark in _TRACE_BADGES:
+            text = "trace of ISSUE TIMES" if mark == "issue times" else f"{mark.upper()} trace"
+            badge(figure, text, _TRACE_BADGES[mark])
 
 
 def label_by(figure: Figure, rows: pd.DataFrame, subject: str) -> None:
@@ -226,7 +243,8 @@ def _texts(figure: Figure, gid: str) -> list[Text]:
     return [text for text in figure.texts if text.get_gid() == gid]
 
 
-def _width_in(text: Text) -> float:
+def width_in(text: Text) -> float:
+    """Return the width of a text in inches."""
     figure = text.get_figure(root=True)
     assert figure is not None
     return float(text.get_window_extent().width / figure.dpi)
@@ -238,7 +256,7 @@ def _header_line(figure: Figure, message: str, gid: str, **style: Any) -> None:
         message = ""
     text, letters = figure.text(0, 0, message, gid=gid, **style), len(message)
     room = figure.get_size_inches()[0] - 3 * _PAD_IN
-    while letters > _FEWEST_LETTERS and (width := _width_in(text)) > room:  # repeated, as letters differ in width
+    while letters > _FEWEST_LETTERS and (width := width_in(text)) > room:  # repeated, as letters differ in width
         letters = max(_FEWEST_LETTERS, int(letters * room / width * 0.95))
         text.set_text(textwrap.fill(message, letters))
     _lay_out(figure)
@@ -248,18 +266,18 @@ def _lay_out(figure: Figure) -> None:
     """Stack title, subject, notes and alarm from the top, badges on the right; the axes get the rest."""
     width, height = figure.get_size_inches()
     titles, subjects, badges = (_texts(figure, gid) for gid in ("title", "subject", "badge"))
-    needed = sum(_width_in(badge) + 2 * _PAD_IN for badge in badges)
+    needed = sum(width_in(badge) + 2 * _PAD_IN for badge in badges)
     title_in = _TITLE_IN + _TITLE_LINE_IN * titles[0].get_text().count("\n")
     if not titles[0].get_text():
         title_in, subjects = (_TITLE_IN if badges else 0.0), []
     rows = [(_PAD_IN, titles)] if not subjects else [(_PAD_IN, titles), (_PAD_IN + title_in, subjects)]
-    free = [top for top, texts in rows if _width_in(texts[0]) + needed + 3 * _PAD_IN <= width]
+    free = [top for top, texts in rows if width_in(texts[0]) + needed + 3 * _PAD_IN <= width]
     extra = 0.0 if free or not badges else _TITLE_IN
     badges_top = free[0] if free else _PAD_IN + title_in
     right = width - _PAD_IN
     for badge in reversed(badges):
         badge.set(position=((right - _PAD_IN / 2) / width, 1 - (badges_top + 0.02) / height), ha="right", va="top")
-        right -= _width_in(badge) + 2 * _PAD_IN
+        right -= width_in(badge) + 2 * _PAD_IN
     top = _PAD_IN
     for text in (*titles, *subjects, *_texts(figure, "note"), *_texts(figure, "alarm")):
         boxed = _PAD_IN if text.get_gid() == "alarm" else 0.0
@@ -270,7 +288,5 @@ def _lay_out(figure: Figure) -> None:
             top += _PAD_IN / 2  # a badge is higher than a line of text
     share = 1 - (top + _PAD_IN) / height
     engine = figure.get_layout_engine()
-    if isinstance(engine, ConstrainedLayoutEngine):
-        engine.set(rect=(0.0, 0.0, 1.0, share))
-    else:
-        figure.subplots_adjust(left=0.0, right=1.0, bottom=0.07, top=share)
+    assert isinstance(engine, ConstrainedLayoutEngine)  # as `new_figure` makes it
+    engine.set(rect=(0.0, 0.0, 1.0, share))

@@ -16,13 +16,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 
-from drivelab.figures.base.legends import Legends
-from drivelab.figures.base.marks import Found, Panel, columns, marks, numbers
+from drivelab.figures.base.marks import Panel, colour_bars, marks, numbers
 from drivelab.figures.base.words import Side, time_of
 
 _DIGITS_OF_ENDS = 7
-_NEAR = 1e-3
-"""Share of the page; panels with ends closer than this are aligned."""
 
 
 @contextmanager
@@ -32,20 +29,25 @@ def marked(figure: Figure) -> Iterator[dict[str, Any]]:
     Ids are `p0` of a panel, `m0` of a mark, `k0` of a legend entry, `n0` of a text at a place of the data and `c0` of a
     second scale of a panel, numbered through the figure. The values (`panels`, `legend`) have the same order.
     """
-    legends = Legends.of(figure)
-    bars = [bar.ax for _, bar in legends.colour_bars]
-    panels = [
-        axes for axes in figure.axes if axes.get_visible() and axes not in bars and (axes.axison or axes.name == "3d")
+    legends = [*figure.legends, *(legend for axes in figure.axes if (legend := axes.get_legend()))]
+    entries = [
+        (handle, text)
+        for legend in legends
+        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True)
+        if handle is not None
     ]
+    names = [text.get_text() for _, text in entries]
+    bars = [bar.ax for _, bar in colour_bars(figure)]
+    panels = [axes for axes in figure.axes if axes.get_visible() and axes not in bars and axes.axison]
     ids = _Ids()
-    of_panels = [_panel(axes, panels, legends, ids) for axes in panels]
-    for entry in zip(legends.handles, legends.texts, strict=True):
+    of_panels = [_panel(axes, panels, names, ids) for axes in panels]
+    for entry in entries:
         ids.add("k", *entry)
     before = {artist: artist.get_gid() for artist in ids.given}
     for artist, gid in ids.given.items():
         artist.set_gid(gid)
     try:
-        yield {"panels": of_panels, "legend": [name.replace("\n", " ") for name in legends.names]}
+        yield {"panels": of_panels, "legend": [name.replace("\n", " ") for name in names]}
     finally:
         for artist, own in before.items():
             artist.set_gid(own)
@@ -71,31 +73,24 @@ class _Ids:
         return number
 
 
-def _panel(axes: Axes, panels: list[Axes], legends: Legends, ids: _Ids) -> dict[str, Any]:
+def _panel(axes: Axes, panels: list[Axes], names: list[str], ids: _Ids) -> dict[str, Any]:
     height = float(axes.figure.bbox.height)
     ids.add("p", axes)
-    if axes.name == "3d":
-        drawn = columns(axes)
-        for mark, _ in drawn:
-            mark["at"][1] = round(height - mark["at"][1], 1)
-        return {"marks": _numbered(drawn, ids)}
     for second in axes.child_axes:
         ids.add("c", second)
-    x = Side.of(axes.xaxis, _label_of(axes, panels, "x"))
-    panel = Panel(axes, x, Side.of(axes.yaxis, _label_of(axes, panels, "y")), legends)
+    sides = {which: Side.of(_axis(axes, which), _label_of(axes, panels, which)) for which in "xy"}
     box = axes.bbox
     panel_values: dict[str, Any] = {
         "box": [_px(box.x0), _px(height - box.y1), _px(box.x1), _px(height - box.y0)],
-        "x": _side(panel.x, "x", axes, panels),
-        "y": _side(panel.y, "y", axes, panels),
-        "marks": _numbered(marks(panel), ids),
+        **{which: _side(side, which, axes, panels) for which, side in sides.items()},
+        "marks": [{"m": ids.add("m", *artists), **mark} for mark, artists in marks(Panel(axes, **sides, legend=names))],
     }
     notes = _notes(axes, height, ids)
     return {**panel_values, "notes": notes} if notes else panel_values
 
 
-def _numbered(drawn: list[Found], ids: _Ids) -> list[dict[str, Any]]:
-    return [{"m": ids.add("m", *artists), **mark} for mark, artists in drawn]
+def _axis(axes: Axes, which: str) -> Any:
+    return axes.xaxis if which == "x" else axes.yaxis
 
 
 def _side(side: Side, which: str, axes: Axes, panels: list[Axes]) -> dict[str, Any]:
@@ -105,18 +100,16 @@ def _side(side: Side, which: str, axes: Axes, panels: list[Axes]) -> dict[str, A
     at = side.axis.get_transform().transform(np.asarray(side.ticks, dtype=float))
     low, high = side.axis.get_transform().transform(np.asarray(ends, dtype=float))
     share = (at - low) / (high - low)
-    height = float(axes.figure.bbox.height)
-    pixels = box.x0 + share * box.width if which == "x" else height - box.y0 - share * box.height
-    together = next(place for place, panel in enumerate(panels) if panel is axes or _share(axes, panel, which))
+    pixels = box.x0 + share * box.width if which == "x" else axes.figure.bbox.height - box.y0 - share * box.height
     side_values: dict[str, Any] = {
         "name": side.name,
         "unit": side.unit,
         "scale": side.scale,
         "ends": numbers(side.transformed(ends), _DIGITS_OF_ENDS),
         "ticks": [_px(pixel) for pixel in pixels.tolist()],
-        "with": together,
+        "with": next(place for place, panel in enumerate(panels) if panel is axes or _share(axes, panel, which)),
     }
-    if side.has_plain_numbers and side.labels:
+    if side.is_plain and side.labels:
         side_values["plain"] = "k" if any(text.strip()[-1:] in ("k", "M", "G") for text in side.labels) else "n"
     time = time_of(side.axis)
     return {**side_values, "time": list(time)} if time else side_values
@@ -150,27 +143,9 @@ def _px(value: float) -> float:
 
 
 def _label_of(axes: Axes, panels: list[Axes], which: str) -> str:
-    """Return the label of an axis, or of a shared or aligned axis, as figures label only the outermost."""
-    own = str(axes.get_xlabel() if which == "x" else axes.get_ylabel())
-    if own:
-        return own
-    others = [panel for panel in panels if _share(axes, panel, which)] or _in_line(axes, panels, which)
-    labels = [str(panel.get_xlabel() if which == "x" else panel.get_ylabel()) for panel in others]
-    return next(filter(None, labels), "")
-
-
-def _in_line(axes: Axes, panels: list[Axes], which: str) -> list[Axes]:
-    """Return the panels in the same column, or in the same row with the same limits."""
-    place, along = axes.get_position(), which == "x"
-    ends = place.intervalx if along else place.intervaly
-    in_line = []
-    for other in panels:
-        there = other.get_position().intervalx if along else other.get_position().intervaly
-        alike = (axes.get_xscale() == other.get_xscale()) if along else (
-            axes.get_yscale() == other.get_yscale() and axes.get_ylim() == other.get_ylim())  # fmt: skip
-        if other is not axes and alike and np.allclose(ends, there, atol=_NEAR):
-            in_line.append(other)
-    return in_line
+    """Return the label of an axis, or of a shared axis, as figures label only the outermost."""
+    alike = [axes, *(panel for panel in panels if _share(axes, panel, which))]
+    return next(filter(None, (_axis(panel, which).get_label_text() for panel in alike)), "")
 
 
 def _share(axes: Axes, other: Axes, which: str) -> bool:

@@ -1,11 +1,10 @@
-"""Words for the value of a point: by the unit of its axis, by its tick labels, or as declared."""
+"""Words for a reader who points at a figure, declared where the figure is drawn: of an axis, and of an artist."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from math import isfinite
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,36 +13,22 @@ import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axis import Axis
 from matplotlib.container import BarContainer
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import NullFormatter
+
+from drivelab.figures.base.quantities import grouped
 
 Floats = npt.NDArray[np.float64]
 Words = Callable[[float], str]
 
-DIGITS = 5
-"""Digits of a value with a fraction, more than a picture shows; whole numbers have all their digits."""
 _GROUP = re.compile(r"\s*\((?P<unit>(?:[^()]|\([^()]*\))*)\)(?= *(?:[,:\n]|$))")
 _PRAISE = re.compile(r",?\s*(?:← better|better →)")
 _NOT_A_UNIT = ("number", "")
-_NUMBER = re.compile(r"^(?P<sign>\+?)(?P<number>-?[\d,]*\.?\d+)(?P<unit>(?:[^\d.,].*)?)$")
 _PREFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_FACTORS = (1.0, 1e3, 1e6, 1e9, 1e12, 2.0**10, 2.0**20, 2.0**30, 2.0**40)
-_ROUNDED = 0.006
-"""Relative error of a tick label of three digits."""
 _TICK_ERROR = 0.01
-
-
-@dataclass(frozen=True)
-class _Said:
-    """Arguments of `say`."""
-
-    lines: Sequence[str] | str
-    name: str | None
-    at: tuple[float, float, float] | None
-
 
 _of_axis: WeakKeyDictionary[Axis, Words] = WeakKeyDictionary()
 _time_of_axis: WeakKeyDictionary[Axis, tuple[float, float]] = WeakKeyDictionary()
-_of_artist: WeakKeyDictionary[Artist, _Said] = WeakKeyDictionary()
+_of_artist: WeakKeyDictionary[Artist, tuple[Sequence[str] | str, str | None]] = WeakKeyDictionary()
 
 
 def tell(axis: Axis, words: Words) -> None:
@@ -64,26 +49,20 @@ def time_of(axis: Axis) -> tuple[float, float] | None:
     return next((_time_of_axis[shared] for shared in _alike(axis) if shared in _time_of_axis), None)
 
 
-def say(
-    artist: Artist | BarContainer,
-    lines: Sequence[str] | str,
-    name: str | None = None,
-    at: tuple[float, float, float] | None = None,
-) -> None:
+def say(artist: Artist | BarContainer, lines: Sequence[str] | str, name: str | None = None) -> None:
     """Add a line of text to each point of `artist`: one line per point, or one for all points.
 
-    `name` replaces the label of the artist. `at` is the place of an artist in three dimensions, which then has no other
-    text.
+    `name` replaces the label of the artist.
     """
-    _of_artist[_first(artist)] = _Said(lines, name, at)
+    _of_artist[_first(artist)] = (lines, name)
 
 
-def said(artist: Artist | BarContainer, points: int) -> list[str] | None:
+def said(artist: Artist, points: int) -> list[str] | None:
     """Return the line of each of an artist's `points`; raises ValueError if their numbers differ."""
-    text = _of_artist.get(_first(artist))
-    if text is None or not text.lines:
+    text, _ = _of_artist.get(artist, ("", None))
+    if not text:
         return None
-    lines = [text.lines] * points if isinstance(text.lines, str) else list(text.lines)
+    lines = [text] * points if isinstance(text, str) else list(text)
     if len(lines) != points:
         raise ValueError(f"{points} points cannot have {len(lines)} lines")
     return lines
@@ -91,20 +70,12 @@ def said(artist: Artist | BarContainer, points: int) -> list[str] | None:
 
 def has_lines(artist: Artist) -> bool:
     """Return whether `say` gave the artist a line of text for each point."""
-    text = _of_artist.get(artist)
-    return text is not None and not isinstance(text.lines, str)
+    return not isinstance(_of_artist.get(artist, ("", None))[0], str)
 
 
-def called(artist: Artist | BarContainer) -> str | None:
+def called(artist: Artist) -> str | None:
     """Return the name that `say` gave an artist, or None."""
-    text = _of_artist.get(_first(artist))
-    return text.name if text else None
-
-
-def place_of(artist: Artist) -> tuple[float, float, float] | None:
-    """Return the place in three dimensions that `say` gave an artist, or None."""
-    text = _of_artist.get(artist)
-    return text.at if text else None
+    return _of_artist.get(artist, ("", None))[1]
 
 
 def _first(artist: Any) -> Artist:
@@ -141,16 +112,19 @@ class Side:
     unit: str
     ticks: tuple[float, ...]
     labels: tuple[str, ...]
-    counts: bool
-    """Whether the axis counts things; a logarithmic axis shows zero as a count below 1."""
 
     @classmethod
     def of(cls, axis: Axis, label: str) -> Side:
         """Read a drawn axis; `label` is its own, or that of the axis labelled for both."""
         name, unit = parts(label)
-        ticks = _ticks(axis)
-        hidden = isinstance(axis.get_major_formatter(), NullFormatter)
-        return cls(axis, name, unit, ticks, () if hidden else _labels(axis, ticks), "(number)" in label)
+        places = floats(axis.get_majorticklocs()).tolist()
+        low, high = sorted(axis.get_view_interval())
+        room = 1e-9 * (high - low)
+        formatter = axis.get_major_formatter()
+        texts = formatter.format_ticks(places)  # of all ticks, as fixed labels depend on their order
+        shown = [(at, str(text)) for at, text in zip(places, texts, strict=True) if low - room <= at <= high + room]
+        labels = () if isinstance(formatter, NullFormatter) else tuple(text for _, text in shown)
+        return cls(axis, name, unit, tuple(at for at, _ in shown), labels)
 
     @property
     def scale(self) -> str:
@@ -158,56 +132,40 @@ class Side:
         return "log" if self.axis.get_scale() == "log" else "linear"
 
     @property
-    def has_plain_numbers(self) -> bool:
+    def is_plain(self) -> bool:
         """Whether each tick label is the number of its place."""
-        for tick, text in zip(self.ticks, self.labels, strict=bool(self.labels)):
-            value = _as_number(text)
-            if value is None or abs(value - tick) > _TICK_ERROR * max(abs(tick), 1e-12):
-                return False
-        return True
+        pairs = zip(self.ticks, map(_as_number, self.labels), strict=bool(self.labels))
+        return all(
+            value is not None and abs(value - tick) <= _TICK_ERROR * max(abs(tick), 1e-12) for tick, value in pairs
+        )
 
     def transformed(self, values: Any) -> Floats:
         """Return values on a linear or logarithmic scale, the only scales of a page."""
         numbers = floats(values)
-        native = self.axis.get_scale() in ("linear", "log")
-        return numbers if native else floats(self.axis.get_transform().transform(numbers))
+        return numbers if self._is_native else floats(self.axis.get_transform().transform(numbers))
 
     def words(self, values: Any) -> list[str] | None:
         """Return each value in words, or None if number and unit are enough."""
         numbers = floats(values)
-        how = self._how
-        if how is not None:
-            return [how(value) if value == value else "" for value in numbers.tolist()]
-        if self.counts and self.scale == "log" and bool((numbers < 1).any()):
-            return ["0" if value < 1 else f"{value:,.{DIGITS}g}" for value in numbers.tolist()]
-        if self.axis.get_scale() in ("linear", "log"):
-            return None
-        return [self.plain(value) for value in numbers.tolist()]
+        how = next((_of_axis[axis] for axis in _alike(self.axis) if axis in _of_axis), None)
+        if how is None and self.axis.get_scale() == "linear" and self.ticks and not self.is_plain:
+            how = self._category
+        if how is None and not self._is_native:
+            how = self.plain
+        return None if how is None else [how(value) if value == value else "" for value in numbers.tolist()]
 
     def plain(self, value: float) -> str:
         """Return a number with the unit of the axis."""
         return f"{grouped(value)} {self.unit}".rstrip()
 
     @property
-    def _how(self) -> Words | None:
-        words = next((_of_axis[axis] for axis in _alike(self.axis) if axis in _of_axis), None)
-        if words is not None or self.has_plain_numbers:
-            return words
-        by_labels = _words_of_labels(self.axis, self.ticks, self.labels, self.unit)
-        names = self.axis.get_scale() == "linear" and bool(self.ticks) and all(at == round(at) for at in self.ticks)
-        return by_labels or (self._category if names else None)
+    def _is_native(self) -> bool:
+        return self.axis.get_scale() in ("linear", "log")
 
     def _category(self, value: float) -> str:
         """Return the label of the nearest tick, on an axis whose ticks are names."""
         nearest = int(np.argmin(np.abs(np.asarray(self.ticks) - value)))
-        name = " ".join(self.labels[nearest].split()) or grouped(value)
-        number = _NUMBER.match(_ascii(name))
-        return f"{name} {self.unit}" if self.unit and number is not None and not number["unit"] else name
-
-
-def grouped(value: float) -> str:
-    """Return a number with thousands separators: all digits of a whole number, else `DIGITS` digits."""
-    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:,.{DIGITS}g}"
+        return " ".join(self.labels[nearest].split()) or grouped(value)
 
 
 def _alike(axis: Axis) -> list[Axis]:
@@ -220,64 +178,10 @@ def _alike(axis: Axis) -> list[Axis]:
     return [axis, *(getattr(other, f"{which}axis") for other in group.get_siblings(axes))]
 
 
-def _ticks(axis: Axis) -> tuple[float, ...]:
-    low, high = sorted(axis.get_view_interval())
-    room = 1e-9 * (high - low)
-    return tuple(place for place in floats(axis.get_majorticklocs()).tolist() if low - room <= place <= high + room)
-
-
-def _labels(axis: Axis, ticks: Sequence[float]) -> tuple[str, ...]:
-    """Return the tick labels; formatters need all ticks, as fixed labels depend on their order."""
-    places = floats(axis.get_majorticklocs()).tolist()
-    by_place = dict(zip(places, axis.get_major_formatter().format_ticks(places), strict=True))
-    return tuple(str(by_place[tick]) for tick in ticks)
-
-
-def _ascii(text: str) -> str:
-    return text.replace("\N{MINUS SIGN}", "-").strip()
-
-
 def _as_number(text: str) -> float | None:
-    plain = _ascii(text).replace(",", "")
+    plain = text.replace("\N{MINUS SIGN}", "-").replace(",", "").strip()
     factor = _PREFIXES.get(plain[-1:], 1.0)
     try:
         return float(plain if factor == 1 else plain[:-1]) * factor
     except ValueError:
         return None
-
-
-def _words_of_labels(axis: Axis, ticks: Sequence[float], labels: Sequence[str], unit: str) -> Words | None:
-    """Return words like the tick labels with more digits: `1.2 ms` for 1200 µs, `64 KiB` for 65536.
-
-    Returns None if a label is not the number of its place in any unit. `unit` is for labels without a unit.
-    """
-    formatter = axis.get_major_formatter()
-    named = [(tick, label) for tick, label in zip(ticks, labels, strict=bool(labels)) if label.strip()]
-    if not isinstance(formatter, FuncFormatter) or not named:
-        return None
-    if any(_factor(tick, label) is None for tick, label in named):
-        return None
-
-    def words(value: float) -> str:
-        if not isfinite(value):
-            return ""
-        text = formatter(value, None)
-        number, factor = _NUMBER.match(_ascii(text)), _factor(value, text)
-        if number is None or factor is None:
-            return str(text)
-        own = number["unit"]
-        if own in _PREFIXES:  # tick labels are short; here is room for all digits
-            own, factor = "", 1.0
-        return f"{number['sign']}{grouped(value / factor)}{own or (f' {unit}' if unit else '')}"
-
-    return words
-
-
-def _factor(value: float, text: str) -> float | None:
-    """Return how many units of the axis are one unit of the text."""
-    match = _NUMBER.match(_ascii(text))
-    number = float(match["number"].replace(",", "")) if match else 0.0
-    if match is None or number == 0:
-        return 1.0 if match is not None and value == 0 else None
-    nearest = min(_FACTORS, key=lambda factor: abs(value / number - factor) / factor)
-    return nearest if abs(value / number - nearest) <= _ROUNDED * nearest else None

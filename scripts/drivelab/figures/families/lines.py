@@ -18,7 +18,7 @@ from matplotlib.ticker import FixedLocator
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import counted, overlay, selection, style
 from drivelab.figures.base.overlay import Look
-from drivelab.figures.base.quantities import Quantity, format_kib, quantity
+from drivelab.figures.base.quantities import BLOCK, NUMBER, PLAIN, Quantity, Texts, quantity
 from drivelab.figures.base.words import say
 
 Looks = Mapping[str, Look]
@@ -46,7 +46,7 @@ class X:
     label: str
     scale: str = "binary"
     """`binary` (logarithmic, ticks at the points), `rounds`, or `linear`."""
-    text: Callable[[float], str] = "{:g}".format
+    text: Texts = PLAIN
     limits: tuple[float, float] | None = None
     ticks: tuple[float, ...] = ()
     """Ticks of a linear axis, if its points are too close together for one tick each."""
@@ -57,7 +57,7 @@ class X:
 QUEUE_DEPTH = X("queue_depth", "Queue depth per thread (number), log scale")
 THREADS = X("threads", "Threads (number), log scale")
 OUTSTANDING = X("outstanding", "All outstanding I/Os (number), log scale")
-BLOCK_SIZE = X("block_size_bytes", "Block size (KiB), log scale", text=format_kib)
+BLOCK_SIZE = X("block_size_bytes", "Block size (KiB), log scale", text=BLOCK)
 READS = X(
     "read_share_pct", "Reads (% of the I/Os)", "linear", limits=(-4, 104), ticks=(0, 20, 40, 60, 80, 100), apart=5
 )
@@ -225,8 +225,7 @@ class Lines:
                 continue
             drawn = self._line(panel, line, look)
             entries[name] = drawn[0]
-            drawn[0].set_label(name)
-            if len(line) > _LONG and self.x is not ROUND:
+            if len(line) > _LONG and self.x is not ROUND and look.dash != "none":
                 drawn[0].set(linewidth=1.2, markersize=6, markeredgecolor="white",
                              markevery=(place * len(line) // 100, len(line) // 12))  # fmt: skip
         values = panel.shown(table if self.same_y else part).dropna().tolist()
@@ -246,7 +245,8 @@ class Lines:
         size = look.size if longest <= _LONG / 2 or self.x is ROUND else 0.6 * look.size
         for _, part in line.groupby("part", sort=False) if "part" in line else [("", line)]:
             drawn += panel.axes.plot(part[self.x.column], panel.shown(part), color=look.colour, marker=look.marker,
-                                     markersize=size, linestyle=look.dash, gid="line")  # fmt: skip
+                                     markersize=size, linestyle=look.dash, label=part["line"].iloc[0],
+                                     gid="line")  # fmt: skip
             if "tracked" in part:
                 drawn[-1].set_linewidth(_TRACKED_WIDTH if part["tracked"].any() else 1.4)
             if "words" in part:
@@ -258,12 +258,13 @@ class Lines:
         columns = _shape(axes)[1]
         places = sorted(int(place) for place in part[self.x.column].dropna().unique())
         if self.x.scale == "binary":
-            ax.binary_axis(axes, places, self.x.text, room=1.5, apart=1.0)
+            axes.set_xscale("log", base=2)
+            axes.set_xlim(places[0] / 1.5, places[-1] * 1.5)
             ax.ticks(axes.xaxis, _with_room(places, columns), self.x.text)
         elif self.x.scale == "rounds":
             ax.round_axis(axes, places[0], places[-1])
         else:
-            ax.plain_numbers(axes, "x")
+            ax.write(axes.xaxis, NUMBER)
         if self.x.limits:
             axes.set_xlim(*self.x.limits)
         if self.x.ticks:
@@ -305,8 +306,8 @@ def _label_outer_axes(figure: Figure, *, same_y: bool) -> None:
         if spec is None:
             continue
         if spec.rowspan.start < lowest[spec.colspan.start]:
-            axes.set_xlabel("")
+            axes.xaxis.label.set_visible(False)  # a reader who points at a mark still sees it
         if same_y and spec.colspan.start:
-            axes.set_ylabel("")
+            axes.yaxis.label.set_visible(False)
             axes.tick_params(labelleft=False)
     figure.align_ylabels()

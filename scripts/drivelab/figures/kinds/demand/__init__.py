@@ -1,1 +1,0 @@
-"""Figures of sweeps over threads and queue depths."""

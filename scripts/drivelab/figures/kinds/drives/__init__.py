@@ -1,1 +1,0 @@
-"""Figures over several drives."""
