@@ -30,7 +30,7 @@ def study_of(slower: dict[str, Any], **options: Any) -> tuple[Report, dict[str, 
     empty = {name: SCHEMAS[name].empty_table().to_pandas() for name in ("cells", "steady_state")}
     summary = summary_table(empty["cells"], empty["steady_state"], tables["replays"], tables["replay_passes"])
     complete = {**tables, **empty, "summary": summary, "deltas": deltas_table(summary, "op7")}
-    return build(complete, STUDY, [], {}, None), complete
+    return build(complete, STUDY, [], [], None), complete
 
 
 def page(report: Report, drive: str) -> Page:
@@ -108,7 +108,7 @@ def test_fidelity_shows_in_flight_in_the_trace_and_a_known_wake_up() -> None:
     assert "wakes a sleeping program" in fidelity.note
     wakeups = [name for name in tables["replays"] if name.startswith("wakeup_")]
     runs = tables["replays"].assign(**dict.fromkeys(wakeups))
-    report = build({**tables, "replays": runs}, STUDY, [], {}, None)
+    report = build({**tables, "replays": runs}, STUDY, [], [], None)
     assert "wakes a sleeping program" not in table(page(report, "op7"), "-fidelity").note
 
 
@@ -117,7 +117,7 @@ def test_a_planned_single_run_gives_no_warning() -> None:
     planned = {name: tables[name].assign(asked_passes=1) for name in ("replays", "replay_passes")}
     summary = summary_table(tables["cells"], tables["steady_state"], planned["replays"], planned["replay_passes"])
     complete = {**tables, **planned, "summary": summary, "deltas": deltas_table(summary, "op7")}
-    report = build(complete, STUDY, [], {}, None)
+    report = build(complete, STUDY, [], [], None)
     assert not [banner for banner in report.banners if banner.id == "not-repeatable"]
     assert page(report, "op7").result.rows[0][1].text == "single run"  # type: ignore[union-attr]
     assert {headline.outcome for headline in report.headlines} == {IN_RECORDINGS}

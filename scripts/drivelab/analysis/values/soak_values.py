@@ -11,7 +11,7 @@ import pandas as pd
 
 from drivelab.analysis.deltas.doubts import at_points
 from drivelab.analysis.values.bursts import bursts
-from drivelab.analysis.values.latency_values import NINES, has_ios_beyond
+from drivelab.analysis.values.latency_values import NINES, has_ios_beyond, percentiles_of
 from drivelab.analysis.values.loop_values import IOPS_PER_WATT, power_words, with_iops_per_watt
 from drivelab.analysis.values.rows import evidence, judgement, key_of, row
 from drivelab.analysis.values.saturation_values import CountedSlices, Level, counted_slices, level
@@ -93,21 +93,13 @@ def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str,
     latency_us, counts = _by_part(slices, by_step)
     if not len(counts):
         return
-    total = int(counts.sum())
-    (values,), by_part = _percentiles_us(latency_us, counts.sum(axis=0)[None, :]), _percentiles_us(latency_us, counts)
-    for number, (metric, percent) in enumerate(_TAIL.items()):
-        if not has_ios_beyond(total, percent):
-            continue
-        samples, value = by_part[:, number], float(values[number])
-        yield (
-            metric,
-            {
-                "value": value,
-                "spread_low": min(value, float(samples.min())),
-                "spread_high": max(value, float(samples.max())),
-                "samples": samples.tolist(),
-            },
-        )
+    total, percents = int(counts.sum()), list(_TAIL.values())
+    values = percentiles_of(latency_us, counts.sum(axis=0), percents).tolist()
+    by_part = [percentiles_of(latency_us, part, percents).tolist() for part in counts]
+    for metric, percent, value, *samples in zip(_TAIL, percents, values, *by_part, strict=True):
+        if has_ios_beyond(total, percent):
+            low, high = min(value, *samples), max(value, *samples)
+            yield metric, {"value": value, "spread_low": low, "spread_high": high, "samples": samples}
 
 
 def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
@@ -137,17 +129,6 @@ def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
     counts = np.zeros((parts, len(latencies)), dtype=np.int64)
     np.add.at(counts, (part, places), count)
     return latencies / 1000, counts[counts.sum(axis=1) > 0]
-
-
-def _percentiles_us(latency_us: _Floats, counts: _Counts) -> _Floats:
-    """Return the percentiles of `_TAIL`, shape (rows of counts, percentiles).
-
-    The rule is that of `drivelab.analysis.values.latency_values.percentiles_us`.
-    """
-    reached = counts.cumsum(axis=1)
-    total = reached[:, -1:]
-    needed = [percent / 100 * total * (1 - 1e-12) for percent in _TAIL.values()]
-    return np.stack([latency_us[(reached >= count).argmax(axis=1)] for count in needed], axis=1)
 
 
 def _row(

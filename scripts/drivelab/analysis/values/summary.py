@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -216,7 +216,6 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
         return {**first, "recordings": names}
     values = np.array([row["value"] for row in recordings], dtype=float)
     positive = bool((values > 0).all() and np.isfinite(values).all())
-    reasons = dict.fromkeys(row["taint_reason"] for row in recordings if isinstance(row["taint_reason"], str))
     mean = f"{'geometric ' if positive else ''}mean of {len(values)} recordings"
     statistics = (row["statistic"] for row in recordings)
     return {
@@ -230,11 +229,19 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
         "spread_low": float(values.min()),
         "spread_high": float(values.max()),
         "asymptote_pct": _mean_pct([row.get("asymptote_pct") for row in recordings]),
-        "verdict": gravest([row["verdict"] for row in recordings]),
-        "taint_reason": told(worst(reasons)),
-        "host_limit": most_severe(row.get("host_limit") for row in recordings),
-        "disturbance_pct": pooled_disturbance_pct(recordings),
+        **trust(recordings),
         "recordings": names,
+    }
+
+
+def trust(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the columns that say how far the mean of values can be trusted: the gravest of each."""
+    reasons = dict.fromkeys(value["taint_reason"] for value in values if isinstance(value["taint_reason"], str))
+    return {
+        "verdict": gravest([value["verdict"] for value in values]),
+        "taint_reason": told(worst(reasons)),
+        "host_limit": most_severe(value.get("host_limit") for value in values),
+        "disturbance_pct": pooled_disturbance_pct(values),
     }
 
 
