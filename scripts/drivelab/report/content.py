@@ -19,6 +19,7 @@ from drivelab.report.sections.comparison import comparison_tables
 from drivelab.report.sections.delta_tables import verdict_table
 from drivelab.report.sections.demand_tables import demand_tables, point_table, recovery_tables
 from drivelab.report.sections.determination import determination
+from drivelab.report.sections.fidelity import fidelity_table
 from drivelab.report.sections.findings import findings_of, findings_table
 from drivelab.report.sections.load_tables import load_tables
 from drivelab.report.sections.replays import REPLAY_TABLES, result_table
@@ -45,7 +46,7 @@ _IDENTITY = (
 """Columns of the table `drives` that identify a drive."""
 _TABLES: tuple[Callable[[Inputs, Key], Iterable[Table]], ...] = (
     matrices, demand_tables, recovery_tables, load_tables, point_table, merit_table, best_runs_table, nines_table,
-    saturation_table, soaks_table, *REPLAY_TABLES, all_values,
+    saturation_table, soaks_table, fidelity_table, *REPLAY_TABLES, all_values,
 )  # fmt: skip
 """Tables of the results on a page, in its order."""
 

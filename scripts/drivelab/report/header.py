@@ -11,17 +11,7 @@ import pandas as pd
 
 from drivelab.report.banners import within
 from drivelab.report.inputs import Inputs, Key, Row, each
-from drivelab.report.numbers import (
-    MISSING,
-    is_missing,
-    metric_name,
-    moment,
-    names,
-    percent,
-    quantity,
-    size,
-    text,
-)
+from drivelab.report.numbers import MISSING, is_missing, metric_name, moment, names, percent, quantity, size, text
 from drivelab.report.view import Fact, FactGroup
 
 _MOST_CELLS = 3

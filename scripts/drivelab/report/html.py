@@ -33,14 +33,12 @@ _UNSAFE = re.compile(r"[^\w !$()*+,\-./:;<=>?@\[\]^`{|}~']+", re.ASCII)
 def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
     """Return a figure of the report from {drive, measurement, recording, name, title, caption, svg}.
 
-    `svg` is text or a path. The values that the SVG carries become the figure's `values`.
-    The title names the recording if a page has `several`, and the test if the figure has no drive.
-    Raises UserError for a file that is missing or not an SVG.
+    The values that the SVG carries become the figure's `values`. The title names the recording if a page has
+    `several`, and the test if the figure has no drive. Raises UserError for what is not an SVG.
     """
-    given = figure["svg"]
-    svg = given if isinstance(given, str) and given.lstrip().startswith("<") else _read(Path(given))
+    svg = figure["svg"]
     if "<svg" not in svg:
-        raise UserError(f"figure '{figure['name']}' is not an SVG; delete {given!s:.100} and run the study again")
+        raise UserError(f"figure '{figure['name']}' is not an SVG; delete the figures folder and run the study again")
     box = _VIEW_BOX.search(svg)
     width, height = (round(float(box[1])), round(float(box[2]))) if box else (640, 400)
     part_of = (figure.get("recording") if several else None) if figure.get("drive") else figure.get("measurement")
@@ -68,13 +66,6 @@ def data_uri(svg: str) -> Markup:
     in_single_quotes = _TAG.sub(lambda tag: _ATTRIBUTE.sub(r"='\1'", tag[0]), svg)
     escaped = _UNSAFE.sub(lambda unsafe: quote(unsafe[0]), in_single_quotes.replace("\n", " "))
     return Markup(f"data:image/svg+xml;charset=utf-8,{escaped}")  # only _UNSAFE has HTML markup for an attribute
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise UserError(f"{path}: cannot be read as a figure; delete it and run the study again") from None
 
 
 _SCRIPTS = ("report.js", "charts.js")
