@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from drivelab.analysis import limits
@@ -125,18 +126,11 @@ def _not_repeatable(inputs: Inputs) -> Found:
             yield _key(row), f"{_test(row)}: {row['cell_label']}, {metric_name(row['metric'])}: {row['verdict']}"
 
 
-def _busy(inputs: Inputs) -> Found:
-    return _disturbed(inputs, lambda row: is_busy(row.get("taint_reason")))
-
-
-def _tainted(inputs: Inputs) -> Found:
-    return _disturbed(inputs, lambda row: not is_busy(row.get("taint_reason")))
-
-
-def _disturbed(inputs: Inputs, counts: Callable[[Row], bool]) -> Found:
+def _disturbed(inputs: Inputs, busy: bool) -> Found:
+    """Find what other programs or virtual machines disturbed (`busy`), or anything else."""
     frames = [inputs.frame(name) for name in _MAY_BE_TAINTED]
     tainted = [row for frame in frames if "tainted" in frame for row in rows_of(frame[frame["tainted"].eq(True)])]
-    by_key = grouped(filter(counts, tainted), _key)
+    by_key = grouped((row for row in tainted if is_busy(row.get("taint_reason")) == busy), _key)
     for key in (key for key in inputs.keys if key in by_key):
         total = sum(len(inputs.frame_of(name, key)) for name in _MAY_BE_TAINTED)
         reasons = taint_reasons(by_key[key])
@@ -179,12 +173,12 @@ def _clock(inputs: Inputs) -> Found:
     yield from ((NOWHERE, f"Reason: {reason}") for reason in reasons if not is_missing(reason))
 
 
-def _virtual(inputs: Inputs) -> Found:
-    return ((key, "") for key in inputs.keys if inputs.flag(key, "virtual"))
+def _flagged(inputs: Inputs, flag: str) -> Found:
+    return ((key, "") for key in inputs.keys if inputs.flag(key, flag))
 
 
 def _reduced(inputs: Inputs) -> Found:
-    yield from ((key, "") for key in inputs.keys if inputs.flag(key, "reduced"))
+    yield from _flagged(inputs, "reduced")
     for plan in inputs.plans:
         yield from ((NOWHERE, f"{plan['measurement']}: {why}") for why in plan.get("reduced_why") or ())
 
@@ -235,13 +229,13 @@ _LIMITS = {
         "Other programs or virtual machines used the host during these cells. The results may be too slow. Intervals "
         "of deltas include the most that this may have changed, so a verdict holds. For a narrower one, repeat the "
         "measurement on an idle host.",
-        _busy,
+        partial(_disturbed, busy=True),
     ),
     limits.TAINTED: _Limit(
         "tainted", "Tainted cells",
         "During these cells the drive was too hot, its array was in another state than asked for, or something else "
         "wrote to it. The results may be too slow.",
-        _tainted,
+        partial(_disturbed, busy=False),
     ),
     limits.HOST_LIMITED: _Limit(
         "host-limited", "Limited by the host",
@@ -281,7 +275,7 @@ _LIMITS = {
         "virtual", "Virtual drives",
         "The drives are software models. The numbers show how the models behave, not how any product "
         "behaves.",
-        _virtual,
+        partial(_flagged, flag="virtual"),
     ),
     limits.REDUCED: _Limit(
         "reduced", "Reduced protocols",

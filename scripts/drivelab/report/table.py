@@ -53,15 +53,13 @@ class Field:
     tone: Callable[[Any], str] | None = None
     missing: str = MISSING
     """Shown instead of a missing value."""
-    numeric: bool | None = None
-    """Whether the column holds numbers; None: unless it shows texts."""
     download: str = ""
     """Heading in a download, if its values have another unit."""
 
     @property
     def column(self) -> Column:
         """Return the heading."""
-        return Column(self.heading, self.show not in _TEXTS if self.numeric is None else self.numeric, self.download)
+        return Column(self.heading, self.show not in _TEXTS, self.download)
 
     def cell(self, row: Any) -> Cell:
         """Return the cell of a row."""
@@ -146,7 +144,7 @@ class PageTable:
         """Yield the table of a test, if it has rows."""
         rows = self.rows(inputs, key)
         if rows:
-            caption, note = (words(rows) if callable(words) else words for words in (self.caption, self.note))
+            caption, note = (of(rows) if callable(of) else of for of in (self.caption, self.note))
             whole = table(
                 f"{inputs.anchors[key]}-{self.id}", caption, self.fields, rows, note,
                 sources=inputs.sources_of(rows) if self.sourced else (),

@@ -14,6 +14,7 @@ from drivelab.analysis.verdict import CANNOT_TELL, IN_RECORDINGS
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.content import build
 from drivelab.report.document import Page, Report
+from drivelab.report.sections.replays import REPLAY_TABLES
 from drivelab.report.view import Table
 from drivelab.tables.schemas import SCHEMAS
 
@@ -90,6 +91,13 @@ def test_a_set_has_its_passes_and_one_headline() -> None:
     assert labels == ["Set of 3 traces", "Replay boot", "Replay sqlite", "Replay compile"]
     streams = table(page(report, "op7"), "-stream-streams")
     assert all(sum(row[0].small == name for row in streams.rows) <= 9 for name in ("boot", "sqlite", "compile"))
+
+
+def test_each_declared_table_is_on_the_page_of_a_set() -> None:
+    report, _ = study_of({}, traces=("boot", "sqlite"))
+    (anchor,) = {page.id for page in report.pages if page.drive == "op7"}
+    expected = {f"{anchor}-{declared.id}" for declared in REPLAY_TABLES} - {f"{anchor}-applications"}
+    assert expected <= {table.id for table in page(report, "op7").tables}
 
 
 def test_phases_have_a_result_and_their_passes() -> None:
