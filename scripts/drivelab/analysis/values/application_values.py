@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.values.rows import judgement, key_of, odd, row, rse_verdict
+from drivelab.analysis.values.rows import Trust, key_of, odd, row, rse_verdict
 from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_PHASE, PARTIAL
 from drivelab.criteria.repeats import FEWEST, relative_standard_error_pct
 
@@ -143,7 +143,7 @@ def _row(
         spread_low=min(values),
         spread_high=max(values),
         statistic=statistic,
-        **judgement(verdict, runs, metric, partial, values, statistics.median),
+        **Trust.of(runs).columns(verdict, metric, values, statistics.median, partial),
     )
 
 
