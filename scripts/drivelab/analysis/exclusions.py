@@ -23,9 +23,10 @@ from drivelab.tables.schemas import SCHEMAS
 WHOLE = "recording"
 """The `place` of a row that excludes a whole recording."""
 _MISSING = {
-    "loop": (MISSING_ROUND, "the cell is not in the journal"),
-    "soak": (MISSING_SLICE, "the slice has no evidence"),
+    "loop": f"{MISSING_ROUND}: the cell is not in the journal",
+    "soak": f"{MISSING_SLICE}: the slice has no evidence",
 }
+_PLACE = ["recording", "step", "kind", "cell"]
 
 Row = Mapping[str, Any]
 
@@ -119,20 +120,17 @@ def _cell_rows(cells: pd.DataFrame, missing: pd.DataFrame) -> list[dict[str, Any
     if bad.empty and missing.empty:
         return []
     concerned = cells[cells["recording"].isin({*bad["recording"], *missing["recording"]})]
-    first = concerned.drop_duplicates(["recording", "step", "kind", "cell"])
-    labelled = {(r.recording, r.step, r.kind, r.cell): r for r in first.itertuples()}
-    excluded = [
-        (cell, *split(cell.unsound)) for cell in bad.itertuples()
-    ] + [(cell, *_MISSING[cell.kind]) for cell in missing.itertuples()]  # fmt: skip
+    named = concerned.drop_duplicates(_PLACE)[[*_PLACE, "drive", "measurement", "cell_label"]]
+    excluded = pd.concat([bad[[*_PLACE, "round", "unsound"]], missing.assign(unsound=missing["kind"].map(_MISSING))])
+    excluded = excluded.merge(named, on=_PLACE)
     order = {name: number for number, name in enumerate(concerned["recording"].unique())}
-    excluded.sort(key=lambda item: (order[item[0].recording], item[0].step, item[0].round, item[0].cell))
-    rows = []
-    for cell, fault, words in excluded:
-        first_row = labelled[cell.recording, cell.step, cell.kind, cell.cell]
-        key = {"recording": first_row.recording, "drive": first_row.drive, "measurement": first_row.measurement}
-        place = f"{'round' if cell.kind == 'loop' else 'slice'} {cell.round}, {first_row.cell_label}"
-        rows.append(_row(key, place, fault, words))
-    return rows
+    excluded = excluded.assign(order=excluded["recording"].map(order))
+    excluded = excluded.sort_values(["order", "step", "round", "cell"], kind="stable")
+    return [
+        _row(row, f"{'round' if row['kind'] == 'loop' else 'slice'} {row['round']}, {row['cell_label']}",
+             *split(row["unsound"]))
+        for row in excluded.to_dict("records")
+    ]  # fmt: skip
 
 
 def _run_rows(runs: pd.DataFrame | None) -> list[dict[str, Any]]:

@@ -16,9 +16,9 @@ from drivelab.core.units import counted
 from drivelab.plan.design import LOOKS, Growth
 from drivelab.plan.study import Study
 from drivelab.recording.writer import write_json
+from drivelab.report.delta import in_few_recordings, interval
 from drivelab.report.headline import headline_inputs
 from drivelab.report.inputs import Row
-from drivelab.report.measurement_outcome import in_few_recordings, interval
 from drivelab.report.sentences import workload_words
 from drivelab.report.verdict import headline_deltas
 from drivelab.tables.labels import SCORE

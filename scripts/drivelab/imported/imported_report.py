@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from drivelab.imported.tables import Recording
 
-
 NOT_RECORDED = "Imported: facts missing here were not recorded, by drivelab or by the source."
 
 
@@ -53,10 +52,10 @@ def plan_of(recording: Recording, source: Path) -> dict[str, Any]:
     """Return the facts of a recording for a page's header block; missing ones read "not recorded"."""
     test = recording.facts.get("test", {})
     started, finished = _span(recording)
-    threads, depth = (
-        test.get(name) or ", ".join(map(str, sorted({row[column] for row in recording.cells}))) or None
+    demand = {
+        column: test.get(name) or ", ".join(map(str, sorted({row[column] for row in recording.cells}))) or None
         for name, column in (("threads", "threads"), ("queue depth", "queue_depth"))
-    )
+    }
     return {
         "recording": recording.name,
         "path": str(source),
@@ -64,7 +63,8 @@ def plan_of(recording: Recording, source: Path) -> dict[str, Any]:
         "measurement": recording.measurement,
         "run": 1,
         "protocol": {"name": recording.protocol, "title": recording.title, "source": source.name},
-        "class": {"threads": threads, "queue_depth": depth, "write_cache": test.get("write cache")},
+        **demand,
+        "write_cache": test.get("write cache"),
         "reduced": False,
         "virtual": recording.virtual,
         "clock": recording.clock,

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from drivelab.analysis import limits
 from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.verdict import NOT_STEADY, RSE_TOO_HIGH, TOO_FEW_RUNS
-from drivelab.report import disturbances
-from drivelab.report.disturbances import Concern, keys_of
-from drivelab.report.inputs import Inputs, Row
-from drivelab.report.measurement_outcome import in_few_recordings
+from drivelab.core.grouping import grouped
+from drivelab.core.units import some
+from drivelab.criteria.taint import is_busy
+from drivelab.report.delta import in_few_recordings
+from drivelab.report.inputs import Inputs, Key, Row, rows_of
+from drivelab.report.marks import host_limit_of, host_mark, taint_reasons
 from drivelab.report.numbers import is_missing, metric_name
 from drivelab.report.view import Banner, Link
+
+Found = Iterator[tuple[Key, str]]
+"""Affected tests with a reason each; an empty reason, or the test NOWHERE, stands for none."""
+NOWHERE = ("", "")
+_NAMED = 3
+"""Cells that a reason names."""
+_MAY_BE_TAINTED = ("cells", "replays", "application_runs")
 
 
 def banners(inputs: Inputs) -> tuple[Banner, ...]:
@@ -40,137 +51,136 @@ class _Limit:
     id: str
     title: str
     meaning: str
-    find: Callable[[Inputs], Concern]
+    find: Callable[[Inputs], Found]
 
     def banner(self, label: str, inputs: Inputs) -> Banner | None:
-        keys, reasons = self.find(inputs)
-        links = tuple(Link(" · ".join(key), inputs.anchors[key]) for key in keys)
-        texts = tuple(dict.fromkeys(reasons))
-        return Banner(self.id, label, self.title, self.meaning, links, texts) if links or texts else None
+        found = list(self.find(inputs))
+        affected, reasons = {key for key, _ in found}, dict.fromkeys(reason for _, reason in found if reason)
+        links = tuple(Link(" · ".join(key), inputs.anchors[key]) for key in inputs.keys if key in affected)
+        return Banner(self.id, label, self.title, self.meaning, links, tuple(reasons)) if links or reasons else None
 
 
 def _test(row: Row) -> str:
     return f"{row['drive']} · {row['measurement']}"
 
 
-def _excluded(inputs: Inputs) -> Concern:
-    rows = inputs.tables["exclusions"]
-    return keys_of(inputs, rows), (f"{row['recording']}, {row['place']}: {row['words']}" for row in rows)
+def _key(row: Row, drive: str = "drive") -> Key:
+    return row[drive], row["measurement"]
 
 
-def _also_differs(inputs: Inputs) -> Concern:
+def _excluded(inputs: Inputs) -> Found:
+    for row in inputs.tables["exclusions"]:
+        yield _key(row), f"{row['recording']}, {row['place']}: {row['words']}"
+
+
+def _also_differs(inputs: Inputs) -> Found:
     rows = [row for row in inputs.tables["differences"] if not row["intended"] and not _unknown(row)]
-    return keys_of(inputs, _compared(rows)), _of_pairs(rows, "facet")
+    yield from ((_key(row, "comparison"), "") for row in rows)
+    yield from _of_pairs(rows, lambda pair: ", ".join(dict.fromkeys(row["facet"] for row in pair)))
 
 
-def _not_recorded(inputs: Inputs) -> Concern:
-    rows = [row for row in inputs.tables["differences"] if _unknown(row)]
-    if all(row["intended"] for row in rows):
-        return (), ()
-    facets: dict[tuple[str, str], set[str]] = {}
-    for row in rows:
-        facets.setdefault((row["comparison"], row["basis"]), set()).add(row["facet"])
-    return keys_of(inputs, _compared(rows)), (
-        f"{drive} against {basis}: {not_recorded_words(len(names))}" for (drive, basis), names in facets.items()
-    )
+def _not_recorded(inputs: Inputs) -> Found:
+    rows = list(filter(_unknown, inputs.tables["differences"]))
+    if not all(row["intended"] for row in rows):
+        yield from ((_key(row, "comparison"), "") for row in rows)
+        yield from _of_pairs(rows, lambda pair: not_recorded_words(len({row["facet"] for row in pair})))
 
 
 def _unknown(row: Row) -> bool:
     return unknown(row["basis_value"], row["comparison_value"])
 
 
-def _compared(rows: Iterable[Row]) -> Iterator[Row]:
-    return ({"drive": row["comparison"], "measurement": row["measurement"]} for row in rows)
+def _of_pairs(rows: Iterable[Row], words: Callable[[list[Row]], str]) -> Found:
+    """Yield a reason for each compared pair."""
+    for (drive, basis), pair in grouped(rows, lambda row: (row["comparison"], row["basis"])).items():
+        yield NOWHERE, f"{drive} against {basis}: {words(pair)}"
 
 
-def _of_pairs(rows: Iterable[Row], name: str) -> Iterator[str]:
-    """Yield the distinct values of column `name` for each compared pair."""
-    values_by_pair: dict[tuple[str, str], dict[str, None]] = {}
-    for row in rows:
-        values_by_pair.setdefault((row["comparison"], row["basis"]), {})[str(row[name])] = None
-    return (f"{drive} against {basis}: {', '.join(values)}" for (drive, basis), values in values_by_pair.items())
+def _imported(inputs: Inputs) -> Found:
+    for row in inputs.tables["summary"]:
+        if limits.is_imported(row["recordings"]):
+            yield _key(row), f"{_test(row)}: {row['protocol']}"
 
 
-def _imported(inputs: Inputs) -> Concern:
-    rows = [row for row in inputs.tables["summary"] if limits.is_imported(row["recordings"])]
-    return keys_of(inputs, rows), (f"{_test(row)}: {row['protocol']}" for row in rows)
+def _partial(inputs: Inputs) -> Found:
+    for row in inputs.tables["replays"]:
+        if row["partial"] or row["errors"]:
+            yield _key(row), f"{_test(row)}: {row['trace']}, run {row['repeat']}: {'; '.join(row['marks'])}"
 
 
-def _partial(inputs: Inputs) -> Concern:
-    rows = [row for row in inputs.tables["replays"] if row["partial"] or row["errors"]]
-    return keys_of(inputs, rows), (
-        f"{_test(row)}: {row['trace']}, run {row['repeat']}: {'; '.join(row['marks'])}" for row in rows
-    )
-
-
-def _not_steady(inputs: Inputs) -> Concern:
+def _not_steady(inputs: Inputs) -> Found:
     missed = [row for row in inputs.tables["steady_state"] if not row["reached"]]
-    by_verdict = [row for row in inputs.tables["summary"] if row["verdict"] == NOT_STEADY]
-    reasons = [_unsteady_loop([row for row in missed if row["recording"] == recording], recording)
-               for recording in dict.fromkeys(row["recording"] for row in missed)]  # fmt: skip
-    loops = keys_of(inputs, missed)
-    for key in keys_of(inputs, by_verdict):
-        labels = dict.fromkeys(row["cell_label"] for row in by_verdict if (row["drive"], row["measurement"]) == key)
-        if key not in loops:
-            reasons.append(f"{key[0]} · {key[1]}: {', '.join(labels)} still changed at the end")
-    return keys_of(inputs, [*missed, *by_verdict]), reasons
+    for recording, windows in grouped(missed, lambda row: row["recording"]).items():
+        outside = [f"{row['variable']} ({metric_name(row['metric'])})" for row in windows if not within(row)]
+        which = f"; outside the limits in the last window: {', '.join(outside)}" if outside else ""
+        yield _key(windows[0]), f"{recording}: not steady after {windows[0]['rounds']} rounds{which}"
+    soaks = grouped((row for row in inputs.tables["summary"] if row["verdict"] == NOT_STEADY), _key)
+    for key in (key for key in inputs.keys if key in soaks and key not in set(map(_key, missed))):
+        labels = dict.fromkeys(row["cell_label"] for row in soaks[key])
+        yield key, f"{' · '.join(key)}: {', '.join(labels)} still changed at the end"
 
 
-def _unsteady_loop(windows: list[Row], recording: str) -> str:
-    outside = [f"{row['variable']} ({metric_name(row['metric'])})" for row in windows if not within(row)]
-    which = f"; outside the limits in the last window: {', '.join(outside)}" if outside else ""
-    return f"{recording}: not steady after {windows[0]['rounds']} rounds{which}"
+def _not_repeatable(inputs: Inputs) -> Found:
+    for row in inputs.tables["summary"]:
+        if row["verdict"] in {RSE_TOO_HIGH, TOO_FEW_RUNS}:
+            yield _key(row), f"{_test(row)}: {row['cell_label']}, {metric_name(row['metric'])}: {row['verdict']}"
 
 
-def _not_repeatable(inputs: Inputs) -> Concern:
-    rows = [row for row in inputs.tables["summary"] if row["verdict"] in {RSE_TOO_HIGH, TOO_FEW_RUNS}]
-    return keys_of(inputs, rows), (
-        f"{_test(row)}: {row['cell_label']}, {metric_name(row['metric'])}: {row['verdict']}" for row in rows
-    )
+def _disturbed(inputs: Inputs, busy: bool) -> Found:
+    """Find what other programs or virtual machines disturbed (`busy`), or anything else."""
+    frames = [inputs.frame(name) for name in _MAY_BE_TAINTED]
+    tainted = [row for frame in frames if "tainted" in frame for row in rows_of(frame[frame["tainted"].eq(True)])]
+    by_key = grouped((row for row in tainted if is_busy(row.get("taint_reason")) == busy), _key)
+    for key in (key for key in inputs.keys if key in by_key):
+        total = sum(len(inputs.frame_of(name, key)) for name in _MAY_BE_TAINTED)
+        reasons = taint_reasons(by_key[key])
+        yield key, f"{' · '.join(key)}: {len(by_key[key])} of {total} cells and replays: {reasons}"
 
 
-def _few_recordings(inputs: Inputs) -> Concern:
-    rows = [row for row in inputs.tables["deltas"] if in_few_recordings(row)]
-    sides = (
-        {"drive": row[side], "measurement": row["measurement"]} for row in rows for side in ("basis", "comparison")
-    )
-    return keys_of(inputs, sides), _of_pairs(rows, "measurement")
+def _host_limited(inputs: Inputs) -> Found:
+    by_key = grouped(filter(host_mark, inputs.tables["summary"]), _key)
+    for key in (key for key in inputs.keys if key in by_key):
+        labels = list(dict.fromkeys(str(row["cell_label"]) for row in by_key[key]))
+        yield key, f"{' · '.join(key)}: {some(labels, _NAMED)}: {host_limit_of(by_key[key])}"
 
 
-def _lossy(inputs: Inputs) -> Concern:
-    traces = [row for row in inputs.tables["traces"] if row.get("lossy") is True]
-    names = {row["trace"] for row in traces}
-    return keys_of(inputs, (row for row in inputs.tables["replays"] if row["trace"] in names)), (
-        f"{row['trace']}: "
-        + ("number lost not recorded" if is_missing(row.get("lost")) else f"{int(row['lost']):,} lost")
-        for row in traces
-    )
+def _few_recordings(inputs: Inputs) -> Found:
+    rows = list(filter(in_few_recordings, inputs.tables["deltas"]))
+    yield from ((_key(row, side), "") for row in rows for side in ("basis", "comparison"))
+    yield from _of_pairs(rows, lambda pair: ", ".join(dict.fromkeys(row["measurement"] for row in pair)))
 
 
-def _simulated(inputs: Inputs) -> Concern:
-    rows = [row for row in inputs.tables["application_runs"] if not is_missing(row["simulated_from"])]
-    return keys_of(inputs, rows), (
-        f"{row['application']}: replay of the trace '{row['simulated_from']}'" for row in rows
-    )
+def _lossy(inputs: Inputs) -> Found:
+    lossy: dict[str, Any] = {row["trace"]: row["lost"] for row in inputs.tables["traces"] if row["lossy"] is True}
+    yield from ((_key(row), "") for row in inputs.tables["replays"] if row["trace"] in lossy)
+    for trace, lost in lossy.items():
+        yield NOWHERE, f"{trace}: " + ("number lost not recorded" if is_missing(lost) else f"{int(lost):,} lost")
 
 
-def _clock(inputs: Inputs) -> Concern:
-    reasons = (plan["clock_reason"] for plan in inputs.plans if not is_missing(plan.get("clock_reason")))
-    return [key for key in inputs.keys if inputs.on_virtual_clock(key)], (f"Reason: {reason}" for reason in reasons)
+def _simulated(inputs: Inputs) -> Found:
+    for row in inputs.tables["application_runs"]:
+        if not is_missing(row["simulated_from"]):
+            yield _key(row), f"{row['application']}: replay of the trace '{row['simulated_from']}'"
 
 
-def _virtual(inputs: Inputs) -> Concern:
-    return [key for key in inputs.keys if inputs.flag(key, "virtual")], ()
+def _not_purged(inputs: Inputs) -> Found:
+    return ((key, "") for key in limits.not_purged(inputs.frame("conditions")))
 
 
-def _not_purged(inputs: Inputs) -> Concern:
-    unpurged = limits.not_purged(inputs.frame("conditions"))
-    return [key for key in inputs.keys if key in unpurged], ()
+def _clock(inputs: Inputs) -> Found:
+    yield from ((key, "") for key in inputs.keys if inputs.on_virtual_clock(key))
+    reasons = (plan.get("clock_reason") for plan in inputs.plans)
+    yield from ((NOWHERE, f"Reason: {reason}") for reason in reasons if not is_missing(reason))
 
 
-def _reduced(inputs: Inputs) -> Concern:
-    reasons = (f"{plan['measurement']}: {why}" for plan in inputs.plans for why in plan.get("reduced_why") or ())
-    return [key for key in inputs.keys if inputs.flag(key, "reduced")], reasons
+def _flagged(inputs: Inputs, flag: str) -> Found:
+    return ((key, "") for key in inputs.keys if inputs.flag(key, flag))
+
+
+def _reduced(inputs: Inputs) -> Found:
+    yield from _flagged(inputs, "reduced")
+    for plan in inputs.plans:
+        yield from ((NOWHERE, f"{plan['measurement']}: {why}") for why in plan.get("reduced_why") or ())
 
 
 _LIMITS = {
@@ -219,19 +229,19 @@ _LIMITS = {
         "Other programs or virtual machines used the host during these cells. The results may be too slow. Intervals "
         "of deltas include the most that this may have changed, so a verdict holds. For a narrower one, repeat the "
         "measurement on an idle host.",
-        disturbances.busy,
+        partial(_disturbed, busy=True),
     ),
     limits.TAINTED: _Limit(
         "tainted", "Tainted cells",
         "During these cells the drive was too hot, its array was in another state than asked for, or something else "
         "wrote to it. The results may be too slow.",
-        disturbances.tainted,
+        partial(_disturbed, busy=False),
     ),
     limits.HOST_LIMITED: _Limit(
         "host-limited", "Limited by the host",
         "In these tests the host, not the drive, may be the limit: the drive is at least as fast as the numbers say. "
         "Compare drives at lower loads or on a faster host.",
-        disturbances.host_limited,
+        _host_limited,
     ),
     limits.FEW_RECORDINGS: _Limit(
         "few-recordings", "Too few recordings for a verdict",
@@ -265,7 +275,7 @@ _LIMITS = {
         "virtual", "Virtual drives",
         "The drives are software models. The numbers show how the models behave, not how any product "
         "behaves.",
-        _virtual,
+        partial(_flagged, flag="virtual"),
     ),
     limits.REDUCED: _Limit(
         "reduced", "Reduced protocols",

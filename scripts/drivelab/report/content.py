@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.banners import banners, labels_of
-from drivelab.report.comparison_section import comparison_tables
 from drivelab.report.document import MANY, TAILS, Page, Report
 from drivelab.report.first_screen import FirstScreen
 from drivelab.report.header import fact_groups, run_head
 from drivelab.report.html import picture
 from drivelab.report.inputs import Inputs, Key, each, main_question
 from drivelab.report.numbers import MISSING, is_missing, moment, percent, quantity, size, text
-from drivelab.report.results import result_tables
+from drivelab.report.sections.comparison import comparison_tables
+from drivelab.report.sections.delta_tables import verdict_table
+from drivelab.report.sections.demand_tables import demand_tables, point_table, recovery_tables
 from drivelab.report.sections.determination import determination
+from drivelab.report.sections.fidelity import fidelity_table
 from drivelab.report.sections.findings import findings_of, findings_table
-from drivelab.report.sections.replay_result import result_table
-from drivelab.report.sections.verdict_table import verdict_table
+from drivelab.report.sections.load_tables import load_tables
+from drivelab.report.sections.replays import REPLAY_TABLES, result_table
+from drivelab.report.sections.saturation import saturation_table, soaks_table
+from drivelab.report.sections.values import all_values, best_runs_table, matrices, merit_table, nines_table
 from drivelab.report.verdict import first_headlines_of_each, headlines, lead, terms
-from drivelab.report.view import Banner, Fact, Figure
+from drivelab.report.view import Banner, Fact, Figure, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,13 +44,18 @@ _IDENTITY = (
     ("firmware", text, "firmware {}"),
 )
 """Columns of the table `drives` that identify a drive."""
+_TABLES: tuple[Callable[[Inputs, Key], Iterable[Table]], ...] = (
+    matrices, demand_tables, recovery_tables, load_tables, point_table, merit_table, best_runs_table, nines_table,
+    saturation_table, soaks_table, fidelity_table, *REPLAY_TABLES, all_values,
+)  # fmt: skip
+"""Tables of the results on a page, in its order."""
 
 
 def build(
     tables: Mapping[str, pd.DataFrame],
     study: Mapping[str, Any],
     plans: Sequence[Mapping[str, Any]],
-    figures: Mapping[str, Sequence[Mapping[str, Any]]] | Sequence[Mapping[str, Any]],
+    figures: Sequence[Mapping[str, Any]],
     report_date: Any,
 ) -> Report:
     """Build the report of a study.
@@ -54,19 +63,16 @@ def build(
     `tables` holds those of drivelab.report.inputs.NAMES; a missing one is empty.
     `study` gives name, title, basis, rse_threshold_pct and confidence_pct. If a shipped trace replaced a capture, it
     also gives cannot_capture.
-    `plans` has a mapping for each recording: recording, path, drive, measurement, protocol, condition, class, reduced,
-    reduced_why, virtual, clock, clock_reason, started, finished, data_pattern, engine, scenario, notes, and host (its
-    name) if the study has several. `figures` are mappings {drive, measurement, recording, name, title, caption, svg},
-    in one list or in lists by any key. A figure without a drive belongs to the trace that it names, else to
-    the comparison. The report shows missing values as "not recorded". Raises UserError for a figure that is not an
-    SVG, or whose test is neither in the plans nor in the summary.
+    `plans` has a mapping for each recording, see `drivelab.report.recording_facts.describe`. `figures` are mappings
+    {drive, measurement, recording, name, title, caption, svg}. A figure without a drive belongs to the trace that it
+    names, else to the comparison. The report shows missing values as "not recorded". Raises UserError for a figure that
+    is not an SVG, or whose test is neither in the plans nor in the summary.
     """
     inputs = Inputs.of(tables, study, plans)
     known = {(plan["drive"], plan["measurement"]) for plan in plans} | set(inputs.keys)
-    given = [figure for group in figures.values() for figure in group] if isinstance(figures, Mapping) else figures
     excluded = {plan["recording"] for plan in plans} - {plan["recording"] for plan in inputs.plans}
-    listed = [figure for figure in given if figure.get("recording") not in excluded]
-    for figure in given:
+    listed = [figure for figure in figures if figure.get("recording") not in excluded]
+    for figure in figures:
         if figure.get("drive") and (figure["drive"], figure["measurement"]) not in known:
             raise UserError(
                 f"figure '{figure['name']}' shows {figure['drive']}/{figure['measurement']}, which the study did not "
@@ -125,8 +131,7 @@ def _page(
 ) -> Page:
     plans = inputs.plans_of(key)
     number = inputs.keys.index(key) + 1
-    protocol = next((plan["protocol"] for plan in plans if plan.get("protocol")), None)
-    title = protocol.get("title") if isinstance(protocol, Mapping) else protocol
+    title = next((plan["protocol"].get("title") for plan in plans if plan.get("protocol")), None)
     return Page(
         id=inputs.anchors[key],
         number=number,
@@ -145,7 +150,7 @@ def _page(
             for figure in figures
             if (figure.get("drive"), figure.get("measurement")) == key
         ),
-        tables=result_tables(inputs, key),
+        tables=tuple(table for tables in _TABLES for table in tables(inputs, key)),
         findings=findings_of(inputs, key),
     )
 
@@ -155,5 +160,5 @@ def _all(plans: Sequence[Mapping[str, Any]], name: str) -> tuple[str, ...]:
 
 
 def _protocol_sources(plans: Sequence[Mapping[str, Any]]) -> list[str]:
-    protocols = [plan["protocol"] for plan in plans if isinstance(plan.get("protocol"), Mapping)]
+    protocols = [plan["protocol"] for plan in plans if plan.get("protocol")]
     return [f"{p.get('name')}: {p['source']}" for p in protocols if not is_missing(p.get("source"))]

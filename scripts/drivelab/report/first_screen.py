@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import pandas as pd
 
@@ -12,23 +13,16 @@ from drivelab.criteria.taint import is_busy
 from drivelab.figures.base.overlay import among
 from drivelab.figures.base.style import note, svg
 from drivelab.figures.kinds.drives import best_first, side_by_side
+from drivelab.report.delta import TONES, comparable, delta_words, in_few_recordings, interval, outcome
 from drivelab.report.html import picture
 from drivelab.report.inputs import Inputs, Row, question_of
-from drivelab.report.measurement_outcome import (
-    BUSY,
-    TONES,
-    comparable,
-    delta_words,
-    host_mark,
-    in_few_recordings,
-    interval,
-    outcome,
-)
+from drivelab.report.marks import BUSY, host_mark
 from drivelab.report.numbers import capital, is_missing, metric_name, names, percent, quantities, rounded, unit_of
 from drivelab.report.sections.proof import value_proof
 from drivelab.report.sentences import brief_words
+from drivelab.report.table import Field, table, words
 from drivelab.report.verdict import confidence, headline_deltas, headline_values, lead_of, subject_of
-from drivelab.report.view import Cell, Column, Figure, Table
+from drivelab.report.view import Cell, Figure, Table
 from drivelab.tables.labels import KINDS
 
 Subject = tuple[str, str, str]
@@ -187,37 +181,34 @@ class FirstScreen:
         basis = self.inputs.study.get("basis")
         if len(drives) > _MOST_COLUMNS:
             drives = list(dict.fromkeys((drives[0], *(name for name in drives if name == basis), drives[-1])))
-        rows = []
-        for subject in subjects:
-            values = self._values[subject]
-            present = [drive for drive in drives if drive in values]
-            texts = dict(zip(present, self._quantity(subject, [values[drive] for drive in present]), strict=True))
-            kind = KINDS.get(subject[2])
-            name = "" if kind == "speed" else metric_name(subject[2]) + "; lower is better" * (kind == "time")
-            rows.append(
-                (
-                    Cell(capital(self.words(subject)), small=name),
-                    *(self._cell(subject, drive, texts.get(drive)) for drive in drives),
-                )
-            )
-        names = (f"{drive} (basis)" if drive == basis and len(drives) > 1 else drive for drive in drives)
-        return Table(
-            id="at-a-glance",
-            caption="Headline tests at a glance",
-            columns=(Column("", numeric=False), *map(Column, names)),
-            rows=tuple(rows),
-        )
+        several = len(drives) > 1
+        return table(
+            "at-a-glance",
+            "Headline tests at a glance",
+            (
+                words("", self._workload),
+                *(Field(f"{drive} (basis)" if drive == basis and several else drive, partial(self._cell, drive, drives))
+                  for drive in drives),
+            ),
+            subjects,
+        )  # fmt: skip
 
-    def _cell(self, subject: Subject, drive: str, text: str | None) -> Cell:
-        if text is None:
+    def _workload(self, subject: Subject) -> Cell:
+        kind = KINDS.get(subject[2])
+        name = "" if kind == "speed" else metric_name(subject[2]) + "; lower is better" * (kind == "time")
+        return Cell(capital(self.words(subject)), name)
+
+    def _cell(self, drive: str, drives: Sequence[str], subject: Subject) -> Cell:
+        values = self._values[subject]
+        if drive not in values:
             return Cell("not measured", tone="missing")
-        row, delta = self._values[subject][drive], self._deltas.get((subject, drive))
-        small, tone = "", ""
-        if delta is not None:
-            verdict = IN_RECORDINGS if in_few_recordings(delta) else outcome(delta)
-            small, tone = f"Δ\u00a0{delta_words(delta)}, {verdict}", TONES.get(verdict, "")
-        small = "; ".join(filter(None, (small, limited_words([row]))))
-        return Cell(text, small=small, tone=tone, value=float(row["value"]), proof=value_proof(row))
+        row, delta = values[drive], self._deltas.get((subject, drive))
+        present = [name for name in drives if name in values]
+        text = self._quantity(subject, [values[name] for name in present])[present.index(drive)]
+        verdict = "" if delta is None else IN_RECORDINGS if in_few_recordings(delta) else outcome(delta)
+        change = f"Δ\u00a0{delta_words(delta)}, {verdict}" if delta is not None else ""
+        small = "; ".join(filter(None, (change, limited_words([row]))))
+        return Cell(text, small, TONES.get(verdict, ""), value=float(row["value"]), proof=value_proof(row))
 
     def _quantity(self, subject: Subject, rows: Sequence[Row]) -> list[str]:
         return quantities([row["value"] for row in rows], unit_of(subject[2], rows[0]["unit"]), rounded)

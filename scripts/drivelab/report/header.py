@@ -2,86 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from drivelab.core.units import format_size
+import pandas as pd
+
+from drivelab.report.banners import within
 from drivelab.report.inputs import Inputs, Key, Row, each
-from drivelab.report.numbers import (
-    MISSING,
-    TIMES,
-    duration,
-    is_missing,
-    metric_name,
-    moment,
-    number,
-    quantity,
-    share,
-    size,
-    text,
-)
-from drivelab.report.sections.steadiness import fact, given, nothing_if_planned, steadiness
+from drivelab.report.numbers import MISSING, is_missing, metric_name, moment, names, percent, quantity, size, text
 from drivelab.report.view import Fact, FactGroup
 
-if TYPE_CHECKING:
-    import pandas as pd
+_MOST_CELLS = 3
+"""Cells that a fact on verdicts names."""
 
 
-def run_head(plans: list[Row], report_date: Any, number_: int, pages: int) -> tuple[Fact, ...]:
+def run_head(plans: list[Row], report_date: Any, number: int, pages: int) -> tuple[Fact, ...]:
     """Return the dates and the number of the page."""
     starts = [plan["started"] for plan in plans if not is_missing(plan.get("started"))]
     ends = [plan["finished"] for plan in plans if not is_missing(plan.get("finished"))]
     first, last = moment(min(starts, default=None)), moment(max(ends, default=None))
-    span = first if first == last else f"{first} to {last}"
     return (
-        fact("Test run", span),
+        fact("Test run", first if first == last else f"{first} to {last}"),
         fact("Report run", moment(report_date)),
-        fact("Page", f"{number_} of {pages}"),
+        fact("Page", f"{number} of {pages}"),
     )
 
 
-def fact_groups(inputs: Inputs, key: Key) -> tuple[FactGroup, ...]:
-    """Return drive, platform, preparation, parameters and steady state of one test of one drive."""
-    plans = inputs.plans_of(key)
-    return (
-        FactGroup("Drive under test", _drive(inputs.drive(key[0]), key[0])),
-        FactGroup("Platform", _platform(inputs.host(plans), plans)),
-        FactGroup("Preparation", _preparation(plans, bool(inputs.of_key("steady_state", key)))),
-        FactGroup("Test parameters", _parameters(inputs, key, plans)),
-        FactGroup("Steady state", steadiness(inputs, key)),
-    )
-
-
-def _drive(drive: Row, name: str) -> tuple[Fact, ...]:
-    facts = [
-        fact("Name", name),
-        fact("Model", text(drive.get("model"))),
-        *(() if is_missing(drive.get("manufacturer")) else (fact("Manufacturer", text(drive["manufacturer"])),)),
-        fact("Serial", text(drive.get("serial"))),
-        fact("Firmware", text(drive.get("firmware"))),
-        fact("Capacity", each(capacity, drive.get("capacity_bytes"))),
-        fact("Logical block", each(size, drive.get("logical_block_bytes"))),
-        fact(
-            "Transport",
-            ", ".join(str(drive[k]) for k in ("transport", "link") if not is_missing(drive.get(k))) or MISSING,
-        ),
-        fact("Device", text(drive.get("device"))),
-    ]
-    if not is_missing(drive.get("composition")):
-        facts.append(fact("Consists of", text(drive["composition"])))
-    if drive.get("rotational") is True and drive.get("transport") != "virtio":  # the kernel assumes it of virtio disks
-        zoned = "" if drive.get("zoned") in (None, "none") else f", {drive['zoned']} zones"
-        facts.append(fact("Kind", f"hard disk{zoned}"))
-    if not is_missing(drive.get("over_provisioning_pct")):
-        facts.append(fact("Over-provisioning", each(_percent, drive["over_provisioning_pct"])))
-    for label, column in (("File system", "file_system"), ("mkfs", "mkfs"), ("Mount options", "mount_options")):
-        if not is_missing(drive.get(column)):
-            facts.append(fact(label, each(text, drive[column])))
-    return tuple(facts)
-
-
-def _percent(value: Any) -> str:
-    return quantity(value, "%")
+def fact(name: str, value: str, tone: str = "") -> Fact:
+    """Return a named value; mark it if it is missing."""
+    return Fact(name, value, tone or ("missing" if value == MISSING else ""))
 
 
 def capacity(size_bytes: Any) -> str:
@@ -89,210 +40,248 @@ def capacity(size_bytes: Any) -> str:
     return MISSING if is_missing(size_bytes) else f"{size(size_bytes)} ({int(size_bytes):,} bytes)"
 
 
-def _whole(value: Any) -> str:
-    return str(int(value))
-
-
-def memory(size_bytes: Any) -> str:
+def _memory(size_bytes: Any) -> str:
     """Format main memory with a binary prefix."""
     return quantity(None if is_missing(size_bytes) else float(size_bytes) / 2**30, "GiB")
 
 
-def _platform(host: Row, plans: list[Row]) -> tuple[Fact, ...]:
-    cores = "" if is_missing(host.get("cores")) else f" ({each(_whole, host['cores'])} cores)"
-    return (
-        fact("Host", text(host.get("host"))),
-        fact("CPU", text(host.get("cpu")) + (cores if not is_missing(host.get("cpu")) else "")),
-        *given("Clock", _clock(host)),
-        *given("Package power limit", each(lambda watts: quantity(watts, "W"), host.get("package_power_limit_w"))),
-        fact("Memory", each(memory, host.get("memory_bytes"))),
-        *given("Memory modules", text(host.get("memory_modules"))),
-        *given("Board", text(host.get("board"))),
-        *given("System", text(host.get("system"))),
-        *given("BIOS", text(host.get("bios"))),
-        *given("Note", text(host.get("note"))),
-        fact("Kernel", text(host.get("kernel"))),
-        fact("Operating system", text(host.get("os"))),
-        fact("fio", fio(host.get("fio"))),
-        fact("I/O engine", _joined(plans, lambda plan: plan.get("engine"))),
-        fact("drivelab", text(host.get("drivelab"))),
-        fact("Scenario", _joined(plans, _scenario)),
-        *given("Platform", _joined(plans, lambda plan: plan.get("platform"))),
-    )
-
-
-def _clock(host: Row) -> str:
-    """Return the base and the maximum clock, as far as they are known."""
-    clocks = {"base": host.get("base_clock_mhz"), "at most": host.get("max_clock_mhz")}
-    known = {word: clock for word, clock in clocks.items() if not is_missing(clock)}
-    return ", ".join(f"{word} {each(lambda mhz: quantity(mhz, 'MHz'), clock)}" for word, clock in known.items())
-
-
-def fio(version: Any) -> str:
+def _fio(version: Any) -> str:
     """Return the version of fio; fio does not run on the virtual clock."""
     return "not used (virtual clock)" if version == "virtual clock" else text(version)
 
 
-def _scenario(plan: Row) -> Any:
-    condition = plan.get("condition")
-    required = isinstance(condition, Mapping) and condition.get("scenario_required")
-    name = plan.get("scenario")
-    return f"{name}, checked before the first cell" if required and not is_missing(name) else name
+def _in(unit: str) -> Callable[[Any], str]:
+    return lambda value: quantity(value, unit)
 
 
-def _preparation(plans: list[Row], loops: bool) -> tuple[Fact, ...]:
-    return (
-        fact("Purge", _joined(plans, lambda plan: purge(plan.get("condition")))),
-        *given("Idle after the purge", _joined(plans, lambda plan: idle_after_purge(plan.get("condition"))), "none"),
-        fact("Preconditioning, workload-independent", _joined(plans, lambda plan: fill(plan.get("condition")))),
-        *given("Rest", _joined(plans, lambda plan: _rest(plan.get("condition"))), "none"),
-        fact(
-            "Preconditioning, workload-dependent",
-            "the test's own rounds before the window" if loops else nothing_if_planned(plans, "none"),
-        ),
-        fact("Between the stages", _joined(plans, _seals)),
-        *given("State of the array", _joined(plans, lambda plan: array_state(plan.get("condition")))),
-        fact("Class", _of_class(plans, "name", str)),
-        fact("Write cache", _of_class(plans, "write_cache", str)),
+_FORMATS: Mapping[str, Callable[[Any], str]] = {
+    "capacity_bytes": capacity,
+    "logical_block_bytes": size,
+    "over_provisioning_pct": _in("%"),
+    "virtual": lambda value: text(value) if is_missing(value) else "yes" if value else "no",
+    "base_clock_mhz": _in("MHz"),
+    "max_clock_mhz": _in("MHz"),
+    "package_power_limit_w": _in("W"),
+    "memory_bytes": _memory,
+    "cores": lambda value: text(value) if is_missing(value) else str(int(value)),
+    "fio": _fio,
+    "queue_depth": lambda depth: f"{text(depth)} per thread" if str(depth)[-1:].isdigit() else text(depth),
+}
+"""Formats of columns of the tables `drives` and `hosts`, and of the facts of a recording; others are texts."""
+
+
+def shown(row: Row, column: str) -> str:
+    """Return the value of a column, or "not recorded"; of a property that changed, each value."""
+    return each(_FORMATS.get(column, text), row.get(column))
+
+
+@dataclass(frozen=True)
+class _Test:
+    """One test of one drive."""
+
+    inputs: Inputs
+    key: Key
+
+    @cached_property
+    def plans(self) -> list[Row]:
+        return self.inputs.plans_of(self.key)
+
+    @cached_property
+    def drive(self) -> Row:
+        return self.inputs.drive(self.key[0])
+
+    @cached_property
+    def host(self) -> Row:
+        return self.inputs.host(self.plans)
+
+    def rows(self, table: str) -> list[Row]:
+        return self.inputs.of_key(table, self.key)
+
+    def planned(self, nothing: str) -> str:
+        """Return `nothing` for a plan (what it omits was not done), else "not recorded" (an import)."""
+        return nothing if any("purge" in plan for plan in self.plans) else MISSING
+
+
+Told = Callable[[_Test], str]
+
+
+def _drive(column: str) -> Told:
+    return lambda test: shown(test.drive, column)
+
+
+def _host(column: str) -> Told:
+    return lambda test: shown(test.host, column)
+
+
+def _plan(value: str | Callable[[Row], str]) -> Told:
+    """Return the distinct values of a test's runs."""
+
+    def told(test: _Test) -> str:
+        values = (shown(plan, value) if isinstance(value, str) else value(plan) for plan in test.plans)
+        return "; ".join(dict.fromkeys(values)) or MISSING
+
+    return told
+
+
+def _transport(test: _Test) -> str:
+    known = (test.drive.get(name) for name in ("transport", "link"))
+    return ", ".join(str(value) for value in known if not is_missing(value)) or MISSING
+
+
+def _kind(test: _Test) -> str:
+    """Return the kind of a hard disk; the kernel assumes one of virtio disks."""
+    zones = test.drive.get("zoned")
+    if test.drive.get("rotational") is not True or test.drive.get("transport") == "virtio":
+        return ""
+    return "hard disk" if zones in (None, "none") else f"hard disk, {zones} zones"
+
+
+def _cpu(test: _Test) -> str:
+    cpu, cores = _host("cpu")(test), _host("cores")(test)
+    return cpu if MISSING in (cpu, cores) else f"{cpu} ({cores} cores)"
+
+
+def _clocks(test: _Test) -> str:
+    """Return the base and the maximum clock, as far as they are known."""
+    clocks = {"base": _host("base_clock_mhz")(test), "at most": _host("max_clock_mhz")(test)}
+    return ", ".join(f"{word} {clock}" for word, clock in clocks.items() if clock != MISSING)
+
+
+def _scenario(plan: Row) -> str:
+    name = shown(plan, "scenario")
+    checked = plan.get("scenario_required") and name != MISSING
+    return f"{name}, checked before the first cell" if checked else name
+
+
+def _rounds_before(test: _Test) -> str:
+    return "the test's own rounds before the window" if test.rows("steady_state") else test.planned("none")
+
+
+def _protocol(plan: Row) -> str:
+    protocol = plan.get("protocol") or {}
+    return ": ".join(str(protocol[k]) for k in ("name", "title") if not is_missing(protocol.get(k))) or MISSING
+
+
+def _tracked(test: _Test) -> str:
+    windows = test.rows("steady_state")
+    return "; ".join(dict.fromkeys(f"{row['variable']}, {metric_name(row['metric'])}" for row in windows)) or (
+        test.planned("none")
     )
 
 
-def purge(condition: Any) -> str | None:
-    """Return the purge method and its verification; None without a purge."""
-    if not isinstance(condition, Mapping) or is_missing(condition.get("purge")):
-        return None
-    line = condition["purge"]
-    if not isinstance(line, Mapping):
-        return str(line)
-    verified = line.get("verified")
-    if line.get("method") == "none":
-        return f"{line.get('title') or 'none'} ({verified})"
-    result = "" if is_missing(verified) else "; verified" if verified is True else f"; verified: {verified}"
-    name = line.get("title") or line.get("method")
-    return text(name) + ("; not verified" if verified is False else result)
-
-
-def idle_after_purge(condition: Any) -> str:
-    """Return the idle time between purge and fill."""
-    settle_s = condition.get("settle_s") if isinstance(condition, Mapping) else None
-    return "none" if is_missing(settle_s) else f"{settle_s:g} s"
-
-
-def array_state(condition: Any) -> str | None:
-    """Return the states of an array at the beginning and the end of the measurement; None without an array."""
-    states = condition.get("array_states") if isinstance(condition, Mapping) else None
-    return ", then ".join(dict.fromkeys(states)) if states else None
-
-
-def _seals(plan: Row) -> str | None:
-    """Return what the intact seals show; the notes list broken seals."""
-    condition = plan.get("condition")
-    seals = "; ".join(dict.fromkeys(condition.get("seals") or ())) if isinstance(condition, Mapping) else ""
-    return seals or None
-
-
-def _rest(condition: Any) -> str:
-    """Return the idle time after the fill, and whether the cache was then free, or `none`."""
-    rest = condition.get("rest") if isinstance(condition, Mapping) else None
-    if not rest:
-        return "none"
-    words = f"cache flushed, then {duration(rest['rest_s'])} idle"
-    if rest.get("as_empty") is None:
-        return words
-    times = f", {rest['rests']} times" if rest["rests"] > 1 else ""
-    factor = number(rest["empty_us"] / rest["rested_us"])
-    verdict = "cache free" if rest["as_empty"] else "cache perhaps not free"
-    return f"{words}{times}: {verdict}, writes at {factor}{TIMES} the speed of the empty drive"
-
-
-def fill(condition: Any) -> str | None:
-    """Describe the workload-independent preconditioning, or `none` for a condition without a fill."""
-    if not isinstance(condition, Mapping):
-        return None
-    passes = condition.get("fill")
-    if isinstance(passes, list):
-        return "; then ".join(map(_pass, passes)) or "none"
-    return _pass(passes) if isinstance(passes, Mapping) else "none" if is_missing(passes) else str(passes)
-
-
-def _pass(fields: Mapping[str, Any]) -> str:
-    """Describe one pass of a fill."""
-    block: Any = fields.get("block_size_bytes")
-    span = fields.get("range_share")
-    target = "the active range" if is_missing(span) else f"{share(span)} of the range"
-    multiples = (("capacity_multiple", target), ("raw_capacity_multiple", "the raw capacity"))
-    parts = [
-        *(
-            f"{number(fields[name])} {TIMES} {target},"
-            for name, target in multiples
-            if not is_missing(fields.get(name))
-        ),
-        text(fields.get("pattern")),
-        "" if is_missing(block) else format_size(int(block)),
-        "writes",
-        "" if is_missing(fields.get("bytes")) else f"({size(fields['bytes'])})",
-    ]
-    return " ".join(part for part in parts if part)
-
-
-def _parameters(inputs: Inputs, key: Key, plans: list[Row]) -> tuple[Fact, ...]:
-    windows = inputs.of_key("steady_state", key)
-    tracked = dict.fromkeys(f"{row['variable']}, {metric_name(row['metric'])}" for row in windows)
-    traces = dict.fromkeys(str(row["trace"]) for row in inputs.of_key("replays", key))
-    return (
-        fact("Protocol", _joined(plans, lambda plan: _protocol(plan.get("protocol")))),
-        fact("Data pattern", _joined(plans, lambda plan: plan.get("data_pattern"))),
-        fact("Active range", _of_class(plans, "active_range", share)),
-        fact("Threads", _of_class(plans, "threads", str)),
-        fact("Queue depth", _of_class(plans, "queue_depth", _per_thread)),
-        fact("Clock", _joined(plans, lambda plan: plan.get("clock"))),
-        fact("Tracked", "; ".join(tracked) or nothing_if_planned(plans, "none")),
-        *given("Ends after", _lines(plans, "ends")),
-        *given("Rounds and pauses", _lines(plans, "rounds")),
-        *given("At the same time as", _lines(plans, "together_with")),
-        *given("Trace", "; ".join(traces)),
-        *given("Evidence", _joined(plans, lambda plan: plan.get("evidence"))),
-        *given("Power", _power(inputs.frame_of("cells", key), nothing_if_planned(plans, "not measured"))),
-    )
-
-
-def _per_thread(depth: Any) -> str:
-    return f"{depth} per thread" if isinstance(depth, int) or str(depth)[-1:].isdigit() else str(depth)
-
-
-def _lines(plans: list[Row], name: str) -> str:
-    return "; ".join(dict.fromkeys(str(line) for plan in plans for line in plan.get(name) or ())) or MISSING
+def _traces(test: _Test) -> str:
+    return "; ".join(dict.fromkeys(str(row["trace"]) for row in test.rows("replays")))
 
 
 _METERS = {"meter": "by the power meter", "drive": "by the drive's sensor"}
 
 
-def _power(cells: pd.DataFrame, nothing: str) -> str:
-    """Return what measured the drive's power, or `nothing`: IOPS per watt needs it."""
+def _power(test: _Test) -> str:
+    """Return what measured the drive's power, as IOPS per watt needs it."""
+    cells = test.inputs.frame_of("cells", test.key)
     if cells.empty or "power_w" not in cells:
         return MISSING
     powered = cells[cells["power_w"].notna()]
     if powered.empty:
-        return nothing
+        return test.planned("not measured")
     sources = " and ".join(_METERS.get(str(source), "source unknown") for source in powered["power_source"].unique())
     return sources + ("; not in all cells" if len(powered) < len(cells) else "")
 
 
-def _protocol(protocol: Any) -> Any:
-    if not isinstance(protocol, Mapping):
-        return protocol
-    return ": ".join(str(protocol[k]) for k in ("name", "title") if not is_missing(protocol.get(k)))
+_GROUPS: Mapping[str, Sequence[tuple[str, Told]]] = {
+    "Drive under test": (
+        ("Name", lambda test: test.key[0]), ("Model", _drive("model")), ("Manufacturer?", _drive("manufacturer")),
+        ("Serial", _drive("serial")), ("Firmware", _drive("firmware")), ("Capacity", _drive("capacity_bytes")),
+        ("Logical block", _drive("logical_block_bytes")), ("Transport", _transport), ("Device", _drive("device")),
+        ("Consists of?", _drive("composition")), ("Kind?", _kind),
+        ("Over-provisioning?", _drive("over_provisioning_pct")), ("File system?", _drive("file_system")),
+        ("mkfs?", _drive("mkfs")), ("Mount options?", _drive("mount_options")),
+    ),
+    "Platform": (
+        ("Host", _host("host")), ("CPU", _cpu), ("Clock?", _clocks),
+        ("Package power limit?", _host("package_power_limit_w")), ("Memory", _host("memory_bytes")),
+        ("Memory modules?", _host("memory_modules")), ("Board?", _host("board")), ("System?", _host("system")),
+        ("BIOS?", _host("bios")), ("Note?", _host("note")), ("Kernel", _host("kernel")),
+        ("Operating system", _host("os")), ("fio", _host("fio")), ("I/O engine", _plan("engine")),
+        ("drivelab", _host("drivelab")), ("Scenario", _plan(_scenario)), ("Platform?", _plan("platform")),
+    ),
+    "Preparation": (
+        ("Purge", _plan("purge")), ("Idle after the purge?", _plan("settle")),
+        ("Preconditioning, workload-independent", _plan("fill")), ("Rest?", _plan("rest")),
+        ("Preconditioning, workload-dependent", _rounds_before), ("Between the stages", _plan("seals")),
+        ("State of the array?", _plan("array")), ("Class", _plan("class")), ("Write cache", _plan("write_cache")),
+    ),
+    "Test parameters": (
+        ("Protocol", _plan(_protocol)), ("Data pattern", _plan("data_pattern")),
+        ("Active range", _plan("active_range")), ("Threads", _plan("threads")), ("Queue depth", _plan("queue_depth")),
+        ("Clock", _plan("clock")), ("Tracked", _tracked), ("Ends after?", _plan("ends")),
+        ("Rounds and pauses?", _plan("rounds")), ("At the same time as?", _plan("together_with")),
+        ("Trace?", _traces), ("Evidence?", _plan("evidence")), ("Power?", _power),
+    ),
+}  # fmt: skip
+"""Facts by group, in their order; one whose name ends in `?` is left out if it is missing or none."""
 
 
-def _of_class(plans: list[Row], name: str, show: Any) -> str:
-    def value(plan: Row) -> str | None:
-        fields = plan.get("class")
-        setting = fields.get(name) if isinstance(fields, Mapping) else None
-        return None if is_missing(setting) else show(setting)
-
-    return _joined(plans, value)
+def fact_groups(inputs: Inputs, key: Key) -> tuple[FactGroup, ...]:
+    """Return drive, platform, preparation, parameters and steady state of one test of one drive."""
+    test = _Test(inputs, key)
+    groups = [FactGroup(title, tuple(_facts(test, told))) for title, told in _GROUPS.items()]
+    return (*groups, FactGroup("Steady state", tuple(_steadiness(test))))
 
 
-def _joined(plans: list[Row], value: Any) -> str:
-    """Join the distinct values of a test's runs."""
-    return "; ".join(dict.fromkeys(text(value(plan)) for plan in plans)) or MISSING
+def _facts(test: _Test, declared: Sequence[tuple[str, Told]]) -> Iterator[Fact]:
+    for name, told in declared:
+        value = told(test)
+        if not name.endswith("?") or value not in ("", "none", MISSING):
+            yield fact(name.removesuffix("?"), value)
+
+
+def _steadiness(test: _Test) -> Iterator[Fact]:
+    """Yield the steady-state facts of loops and soaks; without such a rule, the verdicts on the values."""
+    windows, soaks = test.rows("steady_state"), _soaks(test.inputs.frame_of("cells", test.key))
+    if windows or soaks:
+        missed = [row["variable"] for row in windows if not row["reached"]] + [name for name, span in soaks if not span]
+        some = f": {names(list(dict.fromkeys(missed)))}" if len(missed) < len(windows) + len(soaks) else ""
+        yield fact("Reached", f"NO{some}" if missed else "YES", "bad" if missed else "good")
+        rounds = dict.fromkeys(f"{row['window_start']} to {row['window_end']} of {row['rounds']}" for row in windows)
+        spans = [
+            *([f"rounds {'; '.join(rounds)}"] if rounds else []),
+            *dict.fromkeys(span for _, span in soaks if span),
+        ]
+        if spans:
+            yield fact("Window", "; ".join(spans))
+    else:
+        yield fact("Reached", test.planned("no steady-state rule in this test"))
+    if windows:
+        drifts = [row["residual_drift_pct"] for row in windows]
+        largest = max(drifts, key=lambda drift: -1.0 if is_missing(drift) else abs(float(drift)))
+        yield fact("Variables", f"{sum(map(within, windows))} of {len(windows)} within the limits")
+        yield fact("Largest residual drift", percent(largest, signed=True))
+    else:
+        yield from _verdicts(test.rows("summary"))
+
+
+def _soaks(cells: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return (label, window) of each soak with a steady-state rule; the window is empty if not reached."""
+    if not {"ended_by", "cell_label"} <= set(cells):
+        return []
+    soaks = []
+    for (_, label), slices in cells[cells["ended_by"].notna()].groupby(["recording", "cell_label"], sort=False):
+        window = slices.loc[slices["in_window"].astype(bool), "round"]
+        span = f"slices {window.min()} to {window.max()} of {slices['round'].max()}"
+        soaks.append((str(label), span if (slices["ended_by"] == "steady state").all() else ""))
+    return soaks
+
+
+def _verdicts(summary: list[Row]) -> Iterator[Fact]:
+    """Yield the verdicts on the values; name the cells if the verdicts differ."""
+    cells_by_verdict: dict[str, dict[str, None]] = {}
+    for row in summary:
+        if not is_missing(row.get("verdict")):
+            cells_by_verdict.setdefault(str(row["verdict"]), {})[str(row["cell_label"])] = None
+    if len(cells_by_verdict) < 2:
+        yield fact("Values are", next(iter(cells_by_verdict), MISSING))
+        return
+    for verdict, cells in cells_by_verdict.items():
+        more = [f"and {len(cells) - _MOST_CELLS} more"] if len(cells) > _MOST_CELLS else []
+        yield fact(f"Values: {verdict}", "; ".join([*list(cells)[:_MOST_CELLS], *more]))

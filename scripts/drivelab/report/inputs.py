@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -42,23 +42,16 @@ def each(show: Callable[[Any], str], value: Any) -> str:
     return str(Several(map(show, value))) if isinstance(value, Several) else show(value)
 
 
-class Rows(Mapping[str, list[Row]]):
+class Rows(dict[str, list[Row]]):
     """Tables as rows, each converted on first use: few readers need all of a large table."""
 
     def __init__(self, frames: Mapping[str, pd.DataFrame]) -> None:
+        super().__init__()
         self.frames = frames
-        self._rows: dict[str, list[Row]] = {}
 
-    def __getitem__(self, name: str) -> list[Row]:
-        if name not in self._rows:
-            self._rows[name] = rows_of(self.frames[name]) if name in self.frames else []
-        return self._rows[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(NAMES)
-
-    def __len__(self) -> int:
-        return len(NAMES)
+    def __missing__(self, name: str) -> list[Row]:
+        self[name] = rows_of(self.frames[name]) if name in self.frames else []
+        return self[name]
 
 
 @dataclass(frozen=True)
@@ -88,7 +81,9 @@ class Inputs:
             frames["cells"] = sound(frames["cells"])
         if len(frames.get("summary", ())) and len(frames.get("saturation", ())):
             frames["summary"] = _with_drifts(frames["summary"], frames["saturation"])
-        return cls(Rows(frames), study, tuple(plans))
+        rows = Rows(frames)
+        rows["plans"] = list(plans)
+        return cls(rows, study, tuple(plans))
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
@@ -129,44 +124,46 @@ class Inputs:
             anchors[key] = f"{name}-{number}" if name in anchors.values() else name
         return anchors
 
-    @cached_property
-    def _places(self) -> dict[str, Mapping[Key, Any]]:
-        """Row numbers of each test, by table; a cache that fills on use."""
-        return {}
-
-    @cached_property
-    def _rows_by_key(self) -> dict[str, Mapping[Key, list[Row]]]:
-        return {}
-
     def frame(self, table: str) -> pd.DataFrame:
         """Return a whole table; an empty frame without columns if it is missing."""
         return self.tables.frames.get(table, pd.DataFrame())
 
+    @cached_property
+    def _frames(self) -> dict[str, dict[Key, pd.DataFrame]]:
+        """Rows of each test as frames, by table; a cache that fills on use."""
+        return {}
+
     def frame_of(self, table: str, key: Key) -> pd.DataFrame:
         """Return the rows of a table for one test of one drive, as a frame."""
-        if table not in self._places:
-            frame = self.frame(table)
+        frame = self.frame(table)
+        if table not in self._frames:
             keyed = not frame.empty and set(_OF_A_TEST) <= set(frame.columns)
-            indices = frame.groupby(_OF_A_TEST, sort=False).indices if keyed else {}
-            self._places[table] = {key: _contiguous(places) for key, places in indices.items()}
-        return self.frame(table).iloc[self._places[table].get(key, slice(0))]
+            self._frames[table] = dict(tuple(frame.groupby(_OF_A_TEST, sort=False))) if keyed else {}
+        return self._frames[table].get(key, frame.iloc[:0])
+
+    @cached_property
+    def _indices(self) -> dict[tuple[str, ...], dict[tuple[Any, ...], list[Row]]]:
+        """Rows by the values of some columns; a cache that fills on use."""
+        return {}
+
+    def where(self, table: str, **wanted: Any) -> list[Row]:
+        """Return the rows of a table with these values."""
+        place = (table, *wanted)
+        if place not in self._indices:
+            self._indices[place] = grouped(self.tables[table], lambda row: tuple(row[name] for name in wanted))
+        return self._indices[place].get(tuple(wanted.values()), [])
 
     def of_key(self, table: str, key: Key) -> list[Row]:
         """Return the rows of a table for one test of one drive."""
-        if table not in self._rows_by_key:
-            self._rows_by_key[table] = grouped(self.tables[table], lambda row: (row["drive"], row["measurement"]))
-        return self._rows_by_key[table].get(key, [])
-
-    @cached_property
-    def _plans(self) -> Mapping[Key, list[Row]]:
-        return grouped(self.plans, lambda plan: (plan["drive"], plan["measurement"]))
+        return self.where(table, drive=key[0], measurement=key[1])
 
     def plans_of(self, key: Key) -> list[Row]:
-        return self._plans.get(key, [])
+        """Return the plans of one test of one drive."""
+        return self.of_key("plans", key)
 
     def drive(self, name: str) -> Row:
         """Return the identity of a drive, with `Several` values for what changed during the study."""
-        return _merged([row for row in self.tables["drives"] if row["drive"] == name])
+        return _merged(self.where("drives", drive=name))
 
     def host(self, plans: Iterable[Row]) -> Row:
         """Return the host of these plans: the named one, or the only one of the study."""
@@ -182,27 +179,15 @@ class Inputs:
     def on_virtual_clock(self, key: Key) -> bool:
         return any(row.get("clock") == "virtual" for row in [*self.plans_of(key), *self.of_key("summary", key)])
 
-    @cached_property
-    def _tracked(self) -> Mapping[str, list[tuple[str, str]]]:
-        tracked: dict[str, dict[tuple[str, str], None]] = {}
-        for row in self.tables["steady_state"]:
-            tracked.setdefault(row["measurement"], {})[row["variable"], row["metric"]] = None
-        return {measurement: list(variables) for measurement, variables in tracked.items()}
-
     def tracked(self, measurement: str) -> list[tuple[str, str]]:
         """Return the tracked variables of a loop as (cell label, metric), in the protocol's order."""
-        return self._tracked.get(measurement, [])
-
-    @cached_property
-    def _summary(self) -> Mapping[tuple[str, str, str, str], Row]:
-        rows: dict[tuple[str, str, str, str], Row] = {}
-        for row in self.tables["summary"]:
-            rows.setdefault((row["drive"], row["measurement"], row["cell_label"], row["metric"]), row)
-        return rows
+        windows = self.where("steady_state", measurement=measurement)
+        return list(dict.fromkeys((row["variable"], row["metric"]) for row in windows))
 
     def summary_of(self, drive: str, measurement: str, cell_label: str, metric: str) -> Row | None:
         """Return the summary row of one value of a drive; None if it was not measured."""
-        return self._summary.get((drive, measurement, cell_label, metric))
+        rows = self.where("summary", drive=drive, measurement=measurement, cell_label=cell_label, metric=metric)
+        return rows[0] if rows else None
 
     @cached_property
     def loads(self) -> Mapping[tuple[str, str], str]:
@@ -213,56 +198,37 @@ class Inputs:
     def _leading(self) -> Mapping[tuple[str, str], str]:
         cells = self.frame("cells").reindex(columns=["measurement", "cell_label", "pattern", "rate_iops"])
         cells = cells.drop_duplicates(["measurement", "cell_label"])
-        leading = {}
-        for measurement, label, pattern, rate_iops in cells.itertuples(index=False):
-            if not is_missing(rate_iops):
-                leading[measurement, label] = "mean_latency_us"
-            elif pattern == "sequential":
-                leading[measurement, label] = "bandwidth_mib_s"
-        return leading
+        leading = cells["pattern"].map({"sequential": "bandwidth_mib_s"})
+        leading = leading.mask(cells["rate_iops"].notna(), "mean_latency_us")
+        return dict(zip(zip(cells["measurement"], cells["cell_label"], strict=True), leading, strict=True))
 
     def leading(self, measurement: str, cell_label: str) -> str | None:
         """Return the metric that a cell is known by, if not by its IOPS.
 
         At a limited rate drives differ in latency only. Sequential I/O and large blocks are known by throughput.
         """
-        by_throughput = "bandwidth_mib_s" if known_by_throughput(cell_label) else None
-        return self._leading.get((measurement, cell_label), by_throughput)
-
-    @cached_property
-    def _deltas(self) -> Mapping[str, list[Row]]:
-        return grouped(self.tables["deltas"], lambda row: row["measurement"])
-
-    def deltas_of(self, measurement: str) -> list[Row]:
-        """Return the deltas of one measurement."""
-        return self._deltas.get(measurement, [])
-
-    @cached_property
-    def _differences(self) -> Mapping[tuple[str, str, str], list[Row]]:
-        return grouped(self.tables["differences"], lambda row: (row["measurement"], row["basis"], row["comparison"]))
+        metric = self._leading.get((measurement, cell_label))
+        return metric if isinstance(metric, str) else "bandwidth_mib_s" if known_by_throughput(cell_label) else None
 
     def differences_of(self, measurement: str, basis: str, comparison: str) -> list[Row]:
         """Return the differences between two compared drives, unintended ones first."""
-        rows = self._differences.get((measurement, basis, comparison), [])
+        rows = self.where("differences", measurement=measurement, basis=basis, comparison=comparison)
         return sorted(rows, key=lambda row: bool(row["intended"]))
 
     @cached_property
-    def paths(self) -> Mapping[str, str]:
-        """Path of each recording, if known."""
-        return {plan["recording"]: str(plan["path"]) for plan in self.plans if not is_missing(plan.get("path"))}
+    def _paths(self) -> Mapping[str, str]:
+        return {plan["recording"]: plan["path"] for plan in self.plans if not is_missing(plan.get("path"))}
 
     def sources(self, recordings: Iterable[Any]) -> tuple[str, ...]:
-        """Return `recording (path)` for each recording, once."""
-        return tuple(
-            f"{name} ({self.paths[name]})" if name in self.paths else name
-            for name in dict.fromkeys(map(str, recordings))
+        """Return `recording (path)` for each recording, once, as far as its path is known."""
+        names = dict.fromkeys(map(str, recordings))
+        return tuple(f"{name} ({self._paths[name]})" if name in self._paths else name for name in names)
+
+    def sources_of(self, rows: Iterable[Row]) -> tuple[str, ...]:
+        """Return the sources of rows of a table."""
+        return self.sources(
+            name for row in rows for name in (row["recordings"] if "recordings" in row else [row["recording"]])
         )
-
-
-def _contiguous(places: Any) -> Any:
-    """Return row numbers as a slice if they are contiguous: a slice copies nothing."""
-    contiguous = int(places[-1]) - int(places[0]) + 1 == len(places)
-    return slice(int(places[0]), int(places[-1]) + 1) if contiguous else places
 
 
 def _merged(rows: list[Row]) -> Row:

@@ -148,8 +148,7 @@ def size(size_bytes: Any) -> str:
         return MISSING
     amount = int(size_bytes)
     if 0 < amount < 16 << 30 and amount % 512 == 0 and len(exact := format_size(amount)) <= 7:
-        match = re.fullmatch(r"(\d+)(\w+)", exact)
-        return f"{match[1]}{_NBSP}{match[2]}" if match else exact
+        return re.sub(r"(?<=\d)(?=\D)", _NBSP, exact)
     for power, unit in ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if amount >= power:
             return f"{number(amount / power)}{_NBSP}{unit}"

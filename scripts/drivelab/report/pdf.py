@@ -19,27 +19,22 @@ from drivelab.core.programs import python, run
 from drivelab.report.document import Page, Report
 from drivelab.report.view import Banner, Cell, Fact, Figure, Table
 
-_ON_EVERY_PAGE = (
+_ON_EVERY_PAGE: tuple[tuple[tuple[str, dict[str, str]], ...], ...] = (
     (
-        ("Drive under test", ("Model", "Serial", "Firmware", "Capacity")),
-        ("Platform", ("Host", "CPU", "Kernel", "fio")),
+        ("Drive under test", {"Model": "", "Serial": "", "Firmware": "", "Capacity": ""}),
+        ("Platform", {"Host": "", "CPU": "", "Kernel": "", "fio": ""}),
     ),
     (
-        (
-            "Preparation",
-            ("Purge", "Preconditioning, workload-independent", "Preconditioning, workload-dependent", "Write cache"),
-        ),
-        ("Steady state", ("Reached", "Window")),
+        ("Preparation", {"Purge": "", "Preconditioning, workload-independent": "Preconditioning",
+                         "Preconditioning, workload-dependent": "Then", "Write cache": ""}),
+        ("Steady state", {"Reached": "Steady state", "Window": "Rounds"}),
     ),
-    (("Test parameters", ("Tracked", "Data pattern", "Active range", "Threads", "Queue depth", "Clock")),),
-)
-"""Header facts on each page, in three columns, by group; the first page of a test has all facts in full."""
-_SHORT = {
-    "Preconditioning, workload-independent": "Preconditioning",
-    "Preconditioning, workload-dependent": "Then",
-    "Reached": "Steady state",
-    "Window": "Rounds",
-}
+    (
+        ("Test parameters", {"Tracked": "", "Data pattern": "", "Active range": "", "Threads": "", "Queue depth": "",
+                             "Clock": ""}),
+    ),
+)  # fmt: skip
+"""Header facts on each page, in three columns, by group, with their short names; the first page of a test has all."""
 _MOST_LETTERS = 84  # two lines
 _MOST_REASONS = 6
 _MOST_ROWS = 24
@@ -80,7 +75,7 @@ def pages(report: Report) -> dict[str, Any]:
     content = {
         "title": report.title,
         "subtitle": f"{study}{report.measured} · reported {report.report_date}",
-        "drives": _facts(report.identities),
+        "drives": list(map(vars, report.identities)),
         "sentence": report.sentence or report.lead[0],
         "chart": [_figure(chart)] if chart else [],
         "glance": [_summary(report.glance, anchors)] if report.glance else [],
@@ -117,12 +112,9 @@ def _banner(banner: Banner, pages: int) -> dict[str, Any]:
 
 
 def _test(page: Page, pages: int, anchors: set[str]) -> dict[str, Any]:
-    lists = (
-        ("Reduced: differences from the full-length protocol", page.altered),
-        ("Notes on this recording", page.notes),
-    )
-    parts = (("Findings", page.findings), ("Verdict", page.result), ("Steady state", page.determination))
-    tables = [table for _, table in parts if table] + list(page.tables)
+    lists = {"Reduced: differences from the full-length protocol": page.altered, "Notes on this recording": page.notes}
+    parts = {"Findings": page.findings, "Verdict": page.result, "Steady state": page.determination}
+    tables = [table for table in (*parts.values(), *page.tables) if table]
     origins = (sources_of(*tables), cells_of(*tables))
     dates = [f"{fact.name} {fact.value}" for fact in page.head if fact.name != "Page"]
     return {
@@ -132,10 +124,12 @@ def _test(page: Page, pages: int, anchors: set[str]) -> dict[str, Any]:
         "origins": " ".join(filter(None, origins)),
         "labels": page.labels,
         "dates": " · ".join([*dates, f"test {page.number} of {pages}"]),
-        "header": [_facts(column) for column in header_block(page)],
-        "groups": [{"title": group.title, "facts": _facts(group.facts)} for group in page.groups],
-        "lists": [{"title": title, "items": items} for title, items in lists if items],
-        "parts": [{"title": title, "tables": [_table(table, anchors, origins)]} for title, table in parts if table],
+        "header": [list(map(vars, column)) for column in header_block(page)],
+        "groups": [{"title": group.title, "facts": list(map(vars, group.facts))} for group in page.groups],
+        "lists": [{"title": title, "items": items} for title, items in lists.items() if items],
+        "parts": [
+            {"title": title, "tables": [_table(table, anchors, origins)]} for title, table in parts.items() if table
+        ],
         "figures": [_figure(figure) for figure in page.figures],
         "tables": [_table(table, anchors, origins) for table in page.tables if not table.collapsed],
         "elsewhere": [
@@ -151,10 +145,6 @@ def _summary(table: Table, anchors: set[str]) -> dict[str, Any]:
     return _table(table, anchors, (sources_of(table), cells_of(table)))
 
 
-def _facts(facts: tuple[Fact, ...]) -> list[dict[str, str]]:
-    return [{"name": fact.name, "value": fact.value, "tone": fact.tone} for fact in facts]
-
-
 def _table(table: Table, anchors: set[str], test_origins: tuple[str, ...]) -> dict[str, Any]:
     """Return the content of a table, without origins that the head of the test already gives."""
     origins = [line for line in (sources_of(table), cells_of(table)) if line not in test_origins]
@@ -162,11 +152,7 @@ def _table(table: Table, anchors: set[str], test_origins: tuple[str, ...]) -> di
     return {
         "caption": table.caption,
         "columns": [
-            {
-                "text": column.text,
-                "numeric": column.numeric,
-                **_longest(column.text, [row[place] for row in table.rows]),
-            }
+            {**vars(column), **_longest(column.text, [row[place] for row in table.rows])}
             for place, column in enumerate(table.columns)
         ],
         "rows": [[_cell(cell, anchors) for cell in row] for row in table.rows],
@@ -187,24 +173,14 @@ def _text(cell: Cell) -> str:
 
 
 def _cell(cell: Cell, anchors: set[str]) -> dict[str, str]:
-    return {
-        "text": _text(cell),
-        "small": cell.small,
-        "tone": cell.tone,
-        "anchor": cell.anchor if cell.anchor in anchors else "",
-    }
+    anchor = cell.anchor if cell.anchor in anchors else ""
+    return {"text": _text(cell), "small": cell.small, "tone": cell.tone, "anchor": anchor}
 
 
 def _figure(figure: Figure) -> dict[str, str | int]:
     svg = unquote(figure.uri.partition(",")[2])  # the inverse of `picture.data_uri`
-    return {
-        "title": figure.title,
-        "caption": figure.caption.replace("\n", " "),
-        "alt": figure.alt.replace("\n", " "),
-        "width": figure.width,
-        "height": figure.height,
-        "svg": svg,
-    }
+    one_line = {name: getattr(figure, name).replace("\n", " ") for name in ("title", "caption", "alt")}
+    return {**one_line, "width": figure.width, "height": figure.height, "svg": svg}
 
 
 def sources_of(*tables: Table) -> str:
@@ -229,9 +205,9 @@ def header_block(page: Page) -> tuple[tuple[Fact, ...], ...]:
     facts = {(group.title, fact.name): fact for group in page.groups for fact in group.facts}
     return tuple(
         tuple(
-            Fact(_SHORT.get(name, name), _cut(facts[group, name].value), facts[group, name].tone)
+            Fact(short or name, _cut(facts[group, name].value), facts[group, name].tone)
             for group, names in column
-            for name in names
+            for name, short in names.items()
             if (group, name) in facts
         )
         for column in _ON_EVERY_PAGE

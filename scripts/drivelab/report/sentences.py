@@ -1,31 +1,32 @@
-"""A delta as a sentence that is complete by itself."""
+"""Workloads and differences in words."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from drivelab.analysis.deltas.doubts import PRINTED, numbered, taint_causes
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, FASTER, NOT_COMPARED, SAME, SLOWER, WORSE
-from drivelab.core.units import parse_size
+from drivelab.core.units import counted, parse_size
 from drivelab.criteria.repeats import FEWEST
 from drivelab.criteria.taint import DISTURBED, FOREIGN
-from drivelab.report.inputs import Inputs, Row
-from drivelab.report.measurement_outcome import (
-    BUSY,
+from drivelab.report.delta import (
     also_differs,
+    comparable,
+    delta_words,
     disturbed,
     in_few_recordings,
     interval,
     is_time,
     margin,
     outcome,
-    why,
     whys,
     within_margin,
 )
-from drivelab.report.numbers import TIMES, amount, is_missing, metric_name, percent, rounded, unit_of
+from drivelab.report.inputs import Inputs, Row
+from drivelab.report.marks import BUSY
+from drivelab.report.numbers import TIMES, amount, metric_name, percent, rounded, unit_of
 
 _NBSP = "\u00a0"
 _NOTATION = re.compile(
@@ -38,39 +39,6 @@ _THREADS = re.compile(r"(, QD\d+) \(\d+ threads . \d+\)")
 """The split of a queue depth over threads."""
 _LARGE = 10
 """Multiples from here on need no decimals."""
-
-
-def sentence(delta: Row, confidence: str = "", settled_by: str = "") -> str:
-    """Describe a delta.
-
-    For example `op28 is 62 % faster than op7: random write 4 KiB, 2,310 vs 1,430 IOPS (Δ +58 % to +66 %).`
-    `confidence` names the interval, as `95 % confidence`. `settled_by` says what would decide it.
-    """
-    drive, basis, verdict = delta["comparison"], delta["basis"], outcome(delta)
-    workload = workload_words(delta["cell_label"])
-    reason = f" Reason: {why(delta)}." if why(delta) else ""
-    if verdict == NOT_COMPARED:
-        return f"{drive} is not compared with {basis}: {workload}.{reason}"
-    if is_missing(delta["delta_pct"]):
-        return f"{drive} and {basis} cannot be compared: {workload}.{reason}"
-    change = f"Δ {percent(delta['delta_pct'], signed=True)}"
-    between = ", ".join(filter(None, (f"Δ {interval(delta)}", confidence))) if interval(delta) else ""
-    values = _values(delta) + (f" ({between})" if between else "")
-    if disturbed(delta) and verdict != CANNOT_TELL:
-        values += f", {BUSY}"
-    if verdict in (FASTER, SLOWER):
-        adjective = comparative([delta], verdict in BETTER)
-        return f"{drive} is {adjective} than {basis} (size unsure): {workload}, {change}, {values}."
-    if verdict in (*BETTER, *WORSE):
-        return f"{drive} {_compared(delta)} {basis}: {workload}, {values}."
-    if verdict == SAME:
-        return f"{drive} equals {basis} within ±{margin(delta)}: {workload}, {change}, {values}."
-    if in_few_recordings(delta):
-        seen = f"is within ±{margin(delta)} of" if within_margin(delta) else _compared(delta)
-        more = settled_by or f"{FEWEST} recordings of each drive"
-        return f"In these recordings, {drive} {seen} {basis}: {workload}, {values}. For a verdict: {more}."
-    settled = f" What would settle it: {settled_by}." if settled_by else ""
-    return f"No verdict on {drive} against {basis}: {workload}, {change}, {values}.{reason}{settled}"
 
 
 def workload_words(label: str) -> str:
@@ -116,12 +84,58 @@ def value_words(label: str, metric: str, load: str | None = None, joint: str = "
     return words if metric in ("iops", "bandwidth_mib_s") else f"{words}{joint}{metric_name(metric)}"
 
 
+def mark(numbers: tuple[int, ...]) -> str:
+    """Return a reference to notes by number, as ` [1, 2]`, or nothing."""
+    return f" [{', '.join(map(str, numbers))}]" if numbers else ""
+
+
+def with_reasons(inputs: Inputs, deltas: Iterable[Row]) -> tuple[list[Row], tuple[str, ...]]:
+    """Return the deltas with `reasons`, references to their notes as ` [1, 2]`, and the notes of their table.
+
+    Reasons are doubts and unintended differences.
+    """
+    rows = list(deltas)
+    marks, notes = numbered([*whys(row), *filter(None, [also_differs(inputs, row)])] for row in rows)
+    return [{**row, "reasons": mark(numbers)} for row, numbers in zip(rows, marks, strict=True)], tuple(notes)
+
+
+def sentence(delta: Row, confidence: str = "", settled_by: str = "") -> str:
+    """Describe a delta.
+
+    For example `op28 is 62 % faster than op7: random write 4 KiB, 2,310 vs 1,430 IOPS (Δ +58 % to +66 %).`
+    `confidence` names the interval, as `95 % confidence`. `settled_by` says what would decide it.
+    """
+    drive, basis, verdict = delta["comparison"], delta["basis"], outcome(delta)
+    workload = workload_words(delta["cell_label"])
+    reason = f" Reason: {'; '.join(whys(delta))}." if whys(delta) else ""
+    if verdict == NOT_COMPARED:
+        return f"{drive} is not compared with {basis}: {workload}.{reason}"
+    if not comparable(delta):
+        return f"{drive} and {basis} cannot be compared: {workload}.{reason}"
+    change = f"Δ {delta_words(delta)}"
+    between = ", ".join(filter(None, (f"Δ {interval(delta)}", confidence))) if interval(delta) else ""
+    values = _values(delta) + (f" ({between})" if between else "")
+    if disturbed(delta) and verdict != CANNOT_TELL:
+        values += f", {BUSY}"
+    if verdict in (FASTER, SLOWER):
+        adjective = comparative([delta], verdict in BETTER)
+        return f"{drive} is {adjective} than {basis} (size unsure): {workload}, {change}, {values}."
+    if verdict in (*BETTER, *WORSE):
+        return f"{drive} {_compared(delta)} {basis}: {workload}, {values}."
+    if verdict == SAME:
+        return f"{drive} equals {basis} within ±{margin(delta)}: {workload}, {change}, {values}."
+    if in_few_recordings(delta):
+        seen = f"is within ±{margin(delta)} of" if within_margin(delta) else _compared(delta)
+        more = settled_by or f"{FEWEST} recordings of each drive"
+        return f"In these recordings, {drive} {seen} {basis}: {workload}, {values}. For a verdict: {more}."
+    settled = f" What would settle it: {settled_by}." if settled_by else ""
+    return f"No verdict on {drive} against {basis}: {workload}, {change}, {values}.{reason}{settled}"
+
+
 def comparative(deltas: Iterable[Row], better: bool) -> str:
     """Return `faster` or `slower`; `better` or `worse` if a metric is neither a speed nor a time."""
     of_speed = all(row["kind"] in ("speed", "time") and row["metric"] != "iops_per_watt" for row in deltas)
-    if of_speed:
-        return "faster" if better else "slower"
-    return "better" if better else "worse"
+    return (("worse", "better"), ("slower", "faster"))[of_speed][better]
 
 
 def _compared(delta: Row) -> str:
@@ -149,10 +163,10 @@ def _values(delta: Row) -> str:
 
 
 _MOST_REASONS = 3
+_WRITTEN = "something else wrote to a drive"
+_OTHER_STATE = "an array was in another state"
 _DISTURBED = "the host was disturbed"
 _HOT = "a drive was too hot"
-_OTHER_STATE = "an array was in another state"
-_WRITTEN = "something else wrote to a drive"
 _REMEDIES = {
     _WRITTEN: "without other writers on the drives",
     _OTHER_STATE: "with arrays in the wanted state",
@@ -161,30 +175,30 @@ _REMEDIES = {
 }
 
 
-def why_in_doubt(deltas: list[Row]) -> str:
+def why_in_doubt(deltas: Sequence[Row]) -> str:
     """Return the most frequent doubts, each with its number of deltas unless it concerns all."""
     reasons = _counted(deltas).most_common(_MOST_REASONS)
     return "; ".join(reason if count == len(deltas) else f"{reason} (in {count})" for reason, count in reasons)
 
 
-def remedy(deltas: list[Row]) -> str:
+def why_not_tested(deltas: Sequence[Row]) -> str:
+    """Return the number of deltas and the reasons why their scatter is unknown."""
+    doubts = [str(doubt) for row in deltas for doubt in row["doubts"]]
+    if doubts and all(PRINTED in doubt for doubt in doubts):
+        return f"{counted(len(deltas), 'printed value')} with unknown scatter"
+    reasons = f" ({why_in_doubt(deltas)})" if doubts else ""
+    return f"no test is possible in {len(deltas)} headline tests{reasons}"
+
+
+def remedy(deltas: Iterable[Row]) -> str:
     """Return a sentence on what helps, with a leading space; empty if no remedy is known."""
     reasons = _counted(deltas)
     remedies = [advice for reason, advice in _REMEDIES.items() if reason in reasons]
     return f" Repeat the measurement {' and '.join(remedies)}." if remedies else ""
 
 
-def _counted(deltas: list[Row]) -> Counter[str]:
+def _counted(deltas: Iterable[Row]) -> Counter[str]:
     return Counter(reason for row in deltas for reason in dict.fromkeys(map(_in_short, whys(row))))
-
-
-def why_not_tested(deltas: list[Row]) -> str:
-    """Return the number of deltas and the reasons why their scatter is unknown."""
-    doubts = [str(doubt) for row in deltas for doubt in row["doubts"]]
-    if doubts and all(PRINTED in doubt for doubt in doubts):
-        return f"{len(deltas)} printed value{'s' if len(deltas) > 1 else ''} with unknown scatter"
-    reasons = f" ({why_in_doubt(deltas)})" if doubts else ""
-    return f"no test is possible in {len(deltas)} headline tests{reasons}"
 
 
 def _in_short(doubt: str) -> str:
@@ -196,28 +210,3 @@ def _in_short(doubt: str) -> str:
     if "array" in causes:
         return _OTHER_STATE
     return _DISTURBED if DISTURBED & set(causes) else _HOT
-
-
-class Reasons:
-    """The reasons of a table; each field refers to them by number."""
-
-    def __init__(self, inputs: Inputs, deltas: Iterable[Row]) -> None:
-        rows = list(deltas)
-        reasons = [[*whys(row), *filter(None, [also_differs(inputs, row)])] for row in rows]
-        marks, notes = numbered(reasons)
-        self.notes = tuple(notes)
-        """Each reason once; the first is number 1."""
-        self._marks = {_key(row): mark(of_row) for row, of_row in zip(rows, marks, strict=True)}
-
-    def of(self, delta: Row) -> str:
-        """Return the reason numbers of a delta, as ` [1, 2]`, or nothing."""
-        return self._marks[_key(delta)]
-
-
-def mark(numbers: tuple[int, ...]) -> str:
-    """Return a reference to notes by number, as ` [1, 2]`, or nothing."""
-    return f" [{', '.join(map(str, numbers))}]" if numbers else ""
-
-
-def _key(delta: Row) -> tuple[str, ...]:
-    return tuple(str(delta[name]) for name in ("measurement", "basis", "comparison", "cell_label", "metric"))

@@ -10,9 +10,7 @@ from drivelab.analysis.values.load_values import METRIC as IOPS_WITHIN_LIMIT
 from drivelab.analysis.verdict import CANNOT_TELL, DECIDED, DELTA_VERDICTS, IN_RECORDINGS, NOT_COMPARED, SAME, direction
 from drivelab.core.grouping import grouped
 from drivelab.criteria.repeats import FEWEST
-from drivelab.report.inputs import Inputs, Row
-from drivelab.report.measurement_outcome import (
-    BUSY,
+from drivelab.report.delta import (
     comparable,
     delta_words,
     disturbed,
@@ -24,6 +22,8 @@ from drivelab.report.measurement_outcome import (
     tested,
     within_margin,
 )
+from drivelab.report.inputs import Inputs, Row
+from drivelab.report.marks import BUSY
 from drivelab.report.numbers import DASH, is_missing, names, percent, quantity
 from drivelab.report.sentences import comparative, remedy, sentence, why_in_doubt, why_not_tested
 from drivelab.report.view import SHOWN, Headline
@@ -87,7 +87,6 @@ def headlines(inputs: Inputs) -> tuple[Headline, ...]:
         ordered.append(
             Headline(
                 delta=delta_words(delta),
-                delta_pct=None if is_missing(delta["delta_pct"]) else float(delta["delta_pct"]),
                 sentence=sentence(delta, confidence(inputs), settled_by(inputs, [delta])),
                 outcome=IN_RECORDINGS if in_few_recordings(delta) else outcome(delta),
                 context="; ".join(str(part) for part in parts if not is_missing(part)),
@@ -102,15 +101,11 @@ def first_headlines_of_each(ordered: tuple[Headline, ...]) -> tuple[tuple[Headli
 
     Differences come first, so that they are not left out for a less informative headline.
     """
-    counts: Counter[str] = Counter()
-    first = set()
-    for place, headline in sorted(enumerate(ordered), key=lambda numbered: numbered[1].outcome not in SHOWN):
-        counts[headline.anchor] += 1
-        if counts[headline.anchor] <= _MOST_HEADLINES:
-            first.add(place)
+    by_page = grouped(sorted(ordered, key=lambda headline: headline.outcome not in SHOWN), lambda one: one.anchor)
+    first = {headline for of_page in by_page.values() for headline in of_page[:_MOST_HEADLINES]}
     return (
-        tuple(headline for place, headline in enumerate(ordered) if place in first),
-        tuple(headline for place, headline in enumerate(ordered) if place not in first),
+        tuple(headline for headline in ordered if headline in first),
+        tuple(headline for headline in ordered if headline not in first),
     )
 
 
@@ -121,17 +116,13 @@ def lead(inputs: Inputs) -> tuple[str, ...]:
         only = inputs.drives[0] if len(inputs.drives) == 1 else ""
         none = f"Only {only} was measured, so there is no comparison." if only else "There are no deltas to compare."
         return (none,)
-    headline = {subject_of(row) for row in deltas}
+    headline = set(map(subject_of, deltas))
     of_models = [row for row in inputs.tables["model_deltas"] if subject_of(row) in headline]
-    return (
-        *(f"As models: {lead_of(inputs, rows)}" for rows in _by_comparison(of_models)),
-        *(lead_of(inputs, rows) for rows in _by_comparison(deltas)),
+    return tuple(
+        f"{whose}{lead_of(inputs, of_one)}"
+        for whose, rows in (("As models: ", of_models), ("", deltas))
+        for of_one in grouped(rows, lambda row: row["comparison"]).values()
     )
-
-
-def _by_comparison(deltas: list[Row]) -> list[list[Row]]:
-    names_compared = dict.fromkeys(row["comparison"] for row in deltas)
-    return [[row for row in deltas if row["comparison"] == name] for name in names_compared]
 
 
 def lead_of(inputs: Inputs, deltas: list[Row]) -> str:
@@ -141,25 +132,19 @@ def lead_of(inputs: Inputs, deltas: list[Row]) -> str:
     few = [delta for delta in deltas if in_few_recordings(delta)]
     if few and not any(outcome(delta) in DECIDED for delta in deltas):
         return _in_these_recordings(inputs, few, total)
-    groups = [_group(delta) for delta in deltas]
-    counts = Counter(groups)
-    every = _every(total)
+    groups, every = grouped(deltas, _group), _every(total)
     busy = _busy([delta for delta in deltas if outcome(delta) in DECIDED])
-    if counts[SAME] == total:
+    if groups.keys() == {SAME}:
         return f"{drive} and {basis} are equal within ±{margin(deltas[0])} in {every}{busy}."
-    if counts[NOT_COMPARED] == total:
+    if groups.keys() == {NOT_COMPARED}:
         return f"{drive} and {basis} are not compared: they differ in something that the study forbids."
-    if counts[_NOT_TESTED] + counts[NOT_COMPARED] == total:
+    if groups.keys() <= {_NOT_TESTED, NOT_COMPARED}:
         return f"No verdict on {drive} against {basis}: {why_not_tested(deltas)}{_range(deltas)}.{remedy(deltas)}"
-    if counts[CANNOT_TELL] == total:
+    if groups.keys() == {CANNOT_TELL}:
         any_test = every if total == 1 else f"any of the {total} headline tests"
         return f"No verdict on {drive} against {basis} in {any_test}: {why_in_doubt(deltas)}.{remedy(deltas)}"
-    parts = [
-        (_graded([delta for delta, group in zip(deltas, groups, strict=True) if group == name]), counts[name])
-        for name in ("better", "worse")
-        if counts[name]
-    ]
-    rest = [f"{adjective} in {counts[group]}" for group, adjective in _UNDECIDED.items() if counts[group]]
+    parts = [(_graded(groups[name]), len(groups[name])) for name in ("better", "worse") if name in groups]
+    rest = [f"{adjective} in {len(groups[name])}" for name, adjective in _UNDECIDED.items() if name in groups]
     if not parts:
         return f"{drive} against {basis} in {total} headline tests: {names(rest)}{busy}."
     return f"{drive} is {_in_tests(parts, basis, total, rest)}{busy}."
@@ -192,14 +177,9 @@ def _in_tests(parts: list[tuple[str, int]], basis: str, total: int, rest: list[s
 def _in_these_recordings(inputs: Inputs, few: list[Row], total: int) -> str:
     """Return the differences of too few recordings, which are no verdict, and what would make one possible."""
     drive, basis = few[0]["comparison"], few[0]["basis"]
-    within = sum(map(within_margin, few))
-    beyond = [row for row in few if not within_margin(row)]
-    parts = [
-        (_graded(rows), len(rows))
-        for rows in ([row for row in beyond if (row["delta_pct"] > 0) == better] for better in (True, False))
-        if rows
-    ]
-    rest = [f"within ±{margin(few[0])} in {within}"] if within else []
+    sides = grouped(few, lambda row: "within" if within_margin(row) else "better" if row["delta_pct"] > 0 else "worse")
+    parts = [(_graded(sides[side]), len(sides[side])) for side in ("better", "worse") if side in sides]
+    rest = [f"within ±{margin(few[0])} in {len(sides['within'])}"] if "within" in sides else []
     rest += [f"undecided in {total - len(few)}"] if total > len(few) else []
     seen = f"is {_in_tests(parts, basis, total, rest)}" if parts else f"and {basis}, in {total} tests: {names(rest)}"
     more = settled_by(inputs, few) or f"{FEWEST} recordings of each drive"

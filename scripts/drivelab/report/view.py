@@ -150,8 +150,6 @@ class Headline:
     """One headline test as a sentence."""
 
     delta: str
-    delta_pct: float | None
-    """None if the two values cannot be compared."""
     sentence: str
     outcome: str
     """One of drivelab.analysis.verdict.DELTA_VERDICTS, for the compared drive; or IN_RECORDINGS."""

@@ -41,26 +41,24 @@ def found(rows: list[dict[str, Any]], pair: tuple[str, str], intended: list[str]
     return dict(zip(differences["facet"], differences["intended"], strict=True))
 
 
-def test_differences_of_drives_are_intended() -> None:
-    rows = recording("a") + recording("b", model="X", serial="2", kernel="6.6")
-    assert found(rows, ("a", "b")) == {"model": True, "serial": True, "kernel": False}
+@pytest.mark.parametrize(("pair", "changed", "intended", "expected"), [
+    (("a", "b"), {"model": "X", "serial": "2", "kernel": "6.6"}, None,
+     {"model": True, "serial": True, "kernel": False}),
+    (("a@old", "a@new"), {"kernel": "6.6", "scenario": "synthetic", "firmware": "2", "steps": "other"}, None,
+     {"kernel": True, "scenario": True, "firmware": False, "steps": False}),
+    (("a", "b"), {"temperature": "30 to 35 °C", "model": "X"}, [], {"model": False, "temperature": True}),
+    (("a", "b"), {"firmware": "2", "model": "X", "kernel": "6.6"}, ["firmware", "host"],
+     {"model": False, "firmware": True, "kernel": True}),
+], ids=["drives", "platforms", "time", "listed by the study"])  # fmt: skip
+def test_which_differences_are_intended(
+    pair: tuple[str, str], changed: dict[str, str], intended: list[str] | None, expected: dict[str, bool]
+) -> None:
+    assert found(recording(pair[0]) + recording(pair[1], **changed), pair, intended) == expected
 
 
-def test_differences_of_host_and_settings_are_intended_for_platforms() -> None:
-    rows = recording("a@old") + recording("a@new", kernel="6.6", scenario="synthetic", firmware="2", steps="other")
-    assert found(rows, ("a@old", "a@new")) == {"kernel": True, "scenario": True, "firmware": False, "steps": False}
+def test_two_subjects_are_meant_to_differ_in_drive_platform_or_both() -> None:
     assert set(intended_by("a@old", "b@new")) == {"drive", "host", "setting", "scenario", "write cache", "file system"}
     assert intended_by("a@old", "b@old") == ("drive",)
-
-
-def test_differences_of_time_are_always_intended() -> None:
-    rows = recording("a") + recording("b", temperature="30 to 35 °C", model="X")
-    assert found(rows, ("a", "b"), []) == {"model": False, "temperature": True}
-
-
-def test_a_study_lists_intended_facets_or_kinds() -> None:
-    rows = recording("a") + recording("b", firmware="2", model="X", kernel="6.6")
-    assert found(rows, ("a", "b"), ["firmware", "host"]) == {"model": False, "firmware": True, "kernel": True}
 
 
 def test_an_unknown_intended_facet_is_refused() -> None:

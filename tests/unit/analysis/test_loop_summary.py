@@ -15,6 +15,8 @@ from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.values.summary import summary_table
 from drivelab.tables.windows import windows_table
 
+from .summaries import READS, WRITES, beside, value
+
 FIXED = {"until": "rounds"}
 AGREEING = {"until": "relative standard error"}
 NO_TABLES = [table(name, []) for name in ("steady_state", "replays", "replay_passes")]
@@ -22,11 +24,6 @@ NO_TABLES = [table(name, []) for name in ("steady_state", "replays", "replay_pas
 
 def summarise(rows: list[dict[str, Any]], **more: Any) -> pd.DataFrame:
     return summary_table(table("cells", rows), *NO_TABLES, **more)
-
-
-def value(summary: pd.DataFrame, metric: str = "iops", label: str = "RND 4KiB 0/100") -> dict[str, Any]:
-    (row,) = summary[(summary["metric"] == metric) & (summary["cell_label"] == label)].to_dict("records")
-    return dict(row)
 
 
 def cold(rows: list[dict[str, Any]], rounds: int = 1) -> list[dict[str, Any]]:
@@ -151,36 +148,16 @@ def test_all_repeats_with_a_pause_outside_a_phase_count() -> None:
     assert value(summarise(rows))["n"] == 3
 
 
-def beside(rows: list[dict[str, Any]], reads: list[float]) -> list[dict[str, Any]]:
-    """Add simultaneous reads of 8 KiB to the writes in `rows`: `reads` per second, 50 us each."""
-    return [
-        row | {
-            "beside": "RND 8KiB 100/0 T1Q1", "workload": "RND 4KiB 0/100, beside RND 8KiB 100/0 T1Q1",
-            "write_iops": row["iops"], "read_iops": read, "iops": row["iops"] + read,
-            "write_bandwidth_mib_s": row["bandwidth_mib_s"], "read_bandwidth_mib_s": read / 128,
-            "bandwidth_mib_s": row["bandwidth_mib_s"] + read / 128, "write_mean_latency_us": row["mean_latency_us"],
-            "read_mean_latency_us": 50.0, "read_ios": round(read * row["runtime_s"]), "workloads": ["writes", "reads"],
-            "workload_iops": [row["iops"], read], "workload_ios": [row["write_ios"], read * row["runtime_s"]],
-            "workload_bandwidth_mib_s": [row["bandwidth_mib_s"], read / 128],
-            "workload_mean_latency_us": [row["mean_latency_us"], 50.0], "workload_max_latency_us": [9e6, 60.0],
-        }
-        for row, read in zip(rows, reads, strict=True)
-    ]  # fmt: skip
-
-
-BOTH = "RND 4KiB 0/100, beside RND 8KiB 100/0 T1Q1"
-
-
 def test_two_workloads_at_the_same_time_have_a_value_each() -> None:
     rows = beside(loop([100.0, 102.0, 101.0], **AGREEING), [1000.0, 3000.0, 2000.0])
     summary = summarise(rows)
-    assert list(dict.fromkeys(summary["cell_label"])) == [f"{BOTH}, writes", f"{BOTH}, reads"]
-    writes, reads = (value(summary, label=f"{BOTH}, {direction}") for direction in ("writes", "reads"))
+    assert list(dict.fromkeys(summary["cell_label"])) == [WRITES, READS]
+    writes, reads = (value(summary, label=label) for label in (WRITES, READS))
     assert (writes["value"], writes["verdict"]) == (101, "repeats agree")
     assert (reads["value"], reads["verdict"]) == (2000, "repeats do not agree")
-    assert value(summary, "bandwidth_mib_s", f"{BOTH}, reads")["value"] == pytest.approx(2000 / 128)
-    assert value(summary, "mean_latency_us", f"{BOTH}, reads")["value"] == 50
-    assert value(summary, "mean_latency_us", f"{BOTH}, writes")["value"] == pytest.approx(16e6 / 101)
+    assert value(summary, "bandwidth_mib_s", READS)["value"] == pytest.approx(2000 / 128)
+    assert value(summary, "mean_latency_us", READS)["value"] == 25
+    assert value(summary, "mean_latency_us", WRITES)["value"] == pytest.approx(16e6 / 101)
 
 
 def test_values_known_only_for_all_workloads_together_are_left_out() -> None:
@@ -197,8 +174,8 @@ def test_a_steady_sum_does_not_make_both_directions_steady() -> None:
     until = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1, "track": [{"read_share": 0, "metric": "iops"}]}
     summary = summary_table(cells, windows_table(cells, {0: until}), *NO_TABLES[1:])
     iops = summary[summary["metric"] == "iops"].set_index(["drive", "cell_label"])["verdict"]
-    assert [iops["op7", f"{BOTH}, {direction}"] for direction in ("writes", "reads")] == ["not steady"] * 2
-    assert [iops["op28", f"{BOTH}, {direction}"] for direction in ("writes", "reads")] == ["steady"] * 2
+    assert [iops["op7", label] for label in (WRITES, READS)] == ["not steady"] * 2
+    assert [iops["op28", label] for label in (WRITES, READS)] == ["steady"] * 2
 
 
 def test_a_figure_of_merit_counts_both_workloads() -> None:
@@ -212,5 +189,5 @@ def test_reads_are_compared_with_reads_and_writes_with_writes() -> None:
     rows = [row for drive, writes, reads in (("op7", 100.0, 400.0), ("op28", 200.0, 300.0))
             for row in beside(loop([writes] * 3, where=key(drive), **FIXED), [reads] * 3)]  # fmt: skip
     deltas = deltas_table(summarise(rows), "op7").set_index(["cell_label", "metric"])["delta_pct"]
-    assert deltas[f"{BOTH}, writes", "iops"] == pytest.approx(100)
-    assert deltas[f"{BOTH}, reads", "iops"] == pytest.approx(-25)
+    assert deltas[WRITES, "iops"] == pytest.approx(100)
+    assert deltas[READS, "iops"] == pytest.approx(-25)

@@ -11,17 +11,14 @@ from rows import key, loop, soak, table
 
 from drivelab.analysis.values.summary import summary_table
 
+from .summaries import READS, WRITES, beside, value
+
 WINDOW = {"ended_by": "steady state"}
 
 
 def summarise(rows: list[dict[str, Any]], **more: Any) -> pd.DataFrame:
     empty = (table(name, []) for name in ("steady_state", "replays", "replay_passes"))
     return summary_table(table("cells", rows), *empty, **more)
-
-
-def value(summary: pd.DataFrame, metric: str = "iops", label: str = "RND 4KiB 0/100") -> dict[str, Any]:
-    (row,) = summary[(summary["metric"] == metric) & (summary["cell_label"] == label)].to_dict("records")
-    return dict(row)
 
 
 def within(rows: list[dict[str, Any]], first: int, last: int) -> list[dict[str, Any]]:
@@ -53,22 +50,15 @@ def test_the_stop_rule_of_the_soak_decides_steadiness() -> None:
     assert value(summarise(soak(falling)))["verdict"] == "not steady"
 
 
-@pytest.mark.parametrize("lost", [[3], [7], [5], [3, 4, 5, 6], [3, 4, 5, 6, 7]])
-def test_a_window_with_an_unsound_slice_is_incomplete(lost: list[int]) -> None:
+@pytest.mark.parametrize(("unsound", "missing", "verdict"), [
+    *((lost, [], "incomplete window") for lost in ([3], [7], [5], [3, 4, 5, 6], [3, 4, 5, 6, 7])),
+    ([], [5], "incomplete window"),
+    ([1, 8], [], "steady"),  # outside the window
+])  # fmt: skip
+def test_a_window_that_lacks_a_sound_slice_is_incomplete(unsound: list[int], missing: list[int], verdict: str) -> None:
     rows = within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)
-    rows = [row | {"unsound": "no I/O: made"} if row["round"] in lost else row for row in rows]
-    assert value(summarise(rows))["verdict"] == "incomplete window"
-
-
-def test_a_window_with_a_missing_slice_is_incomplete() -> None:
-    rows = within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)
-    assert value(summarise([row for row in rows if row["round"] != 5]))["verdict"] == "incomplete window"
-
-
-def test_a_slice_outside_the_window_may_be_unsound() -> None:
-    rows = within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)
-    rows = [row | {"unsound": "no I/O: made"} if row["round"] in (1, 8) else row for row in rows]
-    assert value(summarise(rows))["verdict"] == "steady"
+    rows = [row | {"unsound": "no I/O: made"} if row["round"] in unsound else row for row in rows]
+    assert value(summarise([row for row in rows if row["round"] not in missing]))["verdict"] == verdict
 
 
 def test_a_window_counts_although_the_next_step_continues_its_workload() -> None:
@@ -133,26 +123,12 @@ def test_fewer_than_five_slices_are_not_judged(slices: int, verdict: str) -> Non
     assert set(summary["verdict"]) == {verdict}
 
 
-def beside(rows: list[dict[str, Any]], reads: list[float]) -> list[dict[str, Any]]:
-    """Add simultaneous reads to the writes in `rows`: `reads` per second, 50 us each."""
-    return [
-        row | {"beside": "RND 8KiB 100/0 T1Q1", "workload": "both", "write_iops": row["iops"], "read_iops": read,
-               "iops": row["iops"] + read, "write_bandwidth_mib_s": 1.0, "read_bandwidth_mib_s": read / 128,
-               "write_mean_latency_us": row["mean_latency_us"], "read_mean_latency_us": 5e4 / read,
-               "read_ios": round(read * row["runtime_s"]), "workloads": ["writes", "reads"],
-               "workload_iops": [row["iops"], read], "workload_ios": [row["write_ios"], read * row["runtime_s"]],
-               "workload_bandwidth_mib_s": [1.0, read / 128], "workload_max_latency_us": [9e6, 60.0],
-               "workload_mean_latency_us": [row["mean_latency_us"], 5e4 / read]}
-        for row, read in zip(rows, reads, strict=True)
-    ]  # fmt: skip
-
-
 def test_two_workloads_at_the_same_time_have_rows_each() -> None:
     writes, reads = [100.0] * 10, [*[1000.0] * 5, *[250.0] * 5]
     both = bins(0, {number: [(900, 99), (5000, 1)] for number in range(1, 11)}, part=1)
     both = pd.concat([both, bins(0, {number: [(50, 9990), (70, 10)] for number in range(1, 11)}, part=2)])
     summary = summarise(beside(soak(writes, filled=True), reads), soak_bins=both)
-    labels = ["both, writes", "both, reads"]
+    labels = [WRITES, READS]
     assert list(dict.fromkeys(summary["cell_label"])) == labels
     iops = [value(summary, label=label) for label in labels]
     assert [(row["value"], row["verdict"]) for row in iops] == [(100, "steady"), (625, "not steady")]
@@ -168,7 +144,7 @@ def test_two_workloads_at_the_same_time_have_rows_each() -> None:
 def test_a_steady_sum_does_not_make_its_parts_steady() -> None:
     reads = [800.0, 700.0, 600.0, 500.0, 400.0]
     rows = within(beside(soak([1000.0 - read for read in reads]), reads), 1, 5)
-    result = value(summarise(rows), label="both, reads")
+    result = value(summarise(rows), label=READS)
     assert (result["value"], result["statistic"], result["verdict"]) == (600, "steady-state window", "not steady")
 
 

@@ -16,6 +16,8 @@ from drivelab.replay.evaluation.passes import passes
 from drivelab.tables import io
 from drivelab.tables.windows import windows_table
 
+from .summaries import value
+
 TRACK = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "metric": "iops"}
 CRITERION = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1, "track": [TRACK]}
 SETTLED = [900.0, 500.0, 100.0, 104.0, 96.0, 102.0, 98.0]
@@ -29,11 +31,6 @@ def summarise(rows: list[dict[str, Any]], replays: list[dict[str, Any]] | None =
 def in_passes(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the table `replay_passes` of these replays."""
     return passes(runs) if len(runs) else table("replay_passes", [])
-
-
-def value(summary: pd.DataFrame, metric: str = "iops", label: str = "RND 4KiB 0/100") -> dict[str, Any]:
-    (row,) = summary[(summary["metric"] == metric) & (summary["cell_label"] == label)].to_dict("records")
-    return dict(row)
 
 
 def replay(latencies: list[float], *, where: dict[str, Any] | None = None, **more: Any) -> list[dict[str, Any]]:
@@ -92,25 +89,17 @@ def test_a_loop_that_is_not_steady_marks_all_its_cells() -> None:
     assert value(summary)["value"] == pytest.approx(sum(100 * 1.2**i for i in range(2, 7)) / 5)
 
 
-def test_a_host_limited_cell_in_the_window_limits_the_value() -> None:
+def test_a_doubt_about_a_cell_in_the_window_is_one_about_the_value() -> None:
     rows, limit = loop(SETTLED), "fio's threads used 97 % of a CPU each, so the drive may be faster"
-    rows[0]["host_limit"] = limit
-    assert value(summarise(rows))["host_limit"] is None  # before the window
+    rows[0] |= {"host_limit": limit, "tainted": True, "taint_reason": "load: others"}  # before the window
+    found = value(summarise(rows))
+    assert (found["verdict"], found["taint_reason"], found["host_limit"]) == ("steady", None, None)
     rows[4]["host_limit"] = limit
-    result = value(summarise(rows))
-    assert (result["verdict"], result["host_limit"]) == ("host-limited", limit)
+    found = value(summarise(rows))
+    assert (found["verdict"], found["taint_reason"], found["host_limit"]) == ("host-limited", None, limit)
     rows[4] |= {"tainted": True, "taint_reason": "load: others"}
-    result = value(summarise(rows))
-    assert (result["verdict"], result["host_limit"]) == ("tainted", limit)
-
-
-def test_a_disturbance_in_the_window_taints_the_value() -> None:
-    rows = loop(SETTLED)
-    rows[0]["tainted"] = True
-    assert value(summarise(rows))["verdict"] == "steady"  # before the window
-    rows[4] |= {"tainted": True, "taint_reason": "load: others used 43 % of the host's CPU time"}
-    result = value(summarise(rows))
-    assert (result["verdict"], result["taint_reason"]) == ("tainted", "load: others used 43 % of the host's CPU time")
+    found = value(summarise(rows))
+    assert (found["verdict"], found["taint_reason"], found["host_limit"]) == ("tainted", "load: others", limit)
 
 
 def test_a_disturbed_replay_taints_the_value_only_if_it_counts() -> None:
@@ -134,13 +123,26 @@ def test_the_worst_reason_of_all_recordings_is_kept() -> None:
     assert (result["verdict"], result["taint_reason"]) == ("tainted", "load: 2 at worst")
 
 
-def test_a_replay_is_the_median_of_its_counted_warm_runs() -> None:
-    summary = summarise([], replay([100.0, 106.0, 100.5]))
+@pytest.mark.parametrize(("latencies", "asked", "n", "median", "statistic", "verdict"), [
+    ([100.0, 106.0, 100.5], None, 3, 100.5, "median of warm runs", "repeats agree"),
+    ([100.0, 101.0], None, 1, 100.0, "median of warm runs", "too few runs"),
+    ([100.0, 102.0, 101.0, 500.0], None, 3, 101.0, "median of warm runs", "repeats agree"),
+    ([100.0], 1, 1, 100.0, "one pass", "single run"),
+    ([100.0], 3, 1, 100.0, "one pass", "too few runs"),
+    ([100.0, 104.0], 2, 2, 102.0, "median of 2 passes", "two runs"),
+    ([100.0, 101.0, 99.0, 102.0], 4, 4, 100.5, "median of 4 passes", "repeats agree"),
+])  # fmt: skip
+def test_a_replay_is_the_median_of_its_counted_warm_runs(
+    latencies: list[float], asked: int | None, n: int, median: float, statistic: str, verdict: str
+) -> None:
+    """An odd number of runs counts, unless the protocol asks for a number of passes."""
+    summary = summarise([], replay(latencies, asked_passes=asked))
     result = value(summary, "access_time_us", "replay sqlite")
-    assert result["value"] == 100.5
-    assert (result["n"], result["statistic"], result["verdict"]) == (3, "median of warm runs", "repeats agree")
-    assert result["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 106, 100.5]))
-    assert (result["spread_low"], result["spread_high"]) == (100, 106)
+    assert (result["n"], result["value"], result["statistic"], result["verdict"]) == (n, median, statistic, verdict)
+    assert (result["spread_low"], result["spread_high"]) == (min(latencies[:n]), max(latencies[:n]))
+    assert result["rse_pct"] == pytest.approx(
+        relative_standard_error_pct(latencies[:n]) if n > 2 else None, nan_ok=True
+    )
     assert value(summary, "bandwidth_mib_s", "replay sqlite")["kind"] == "speed"
     assert "duration_s" not in set(summary["metric"])
 
@@ -159,11 +161,7 @@ def test_agreement_of_repeats_depends_on_the_threshold() -> None:
     assert verdicts == [{"repeats do not agree"}, {"repeats agree"}]
 
 
-def test_few_or_even_runs() -> None:
-    two = value(summarise([], replay([100.0, 101.0])), "access_time_us", "replay sqlite")
-    assert (two["n"], two["value"], two["verdict"]) == (1, 100, "too few runs")
-    four = value(summarise([], replay([100.0, 102.0, 101.0, 500.0])), "access_time_us", "replay sqlite")
-    assert (four["n"], four["value"], four["spread_high"]) == (3, 101, 102)
+def test_a_run_that_does_not_count_is_left_out() -> None:
     runs = replay([100.0, 101.0, 102.0])
     runs[2]["counted"] = False
     assert value(summarise([], runs), "access_time_us", "replay sqlite")["n"] == 1
@@ -262,21 +260,6 @@ def test_a_partial_replay_is_marked_and_unknown_metrics_are_left_out() -> None:
         run | dict.fromkeys(("access_time_us", "bandwidth_mib_s", "score", "busy_s", "p99_latency_us")) for run in runs
     ]
     assert summarise([], unknown).empty
-
-
-def test_a_single_requested_run_is_no_fault() -> None:
-    result = value(summarise([], replay([100.0], asked_passes=1)), "access_time_us", "replay sqlite")
-    assert (result["n"], result["statistic"], result["verdict"]) == (1, "one pass", "single run")
-    result = value(summarise([], replay([100.0], asked_passes=3)), "access_time_us", "replay sqlite")
-    assert result["verdict"] == "too few runs"
-
-
-def test_all_requested_passes_count() -> None:
-    result = value(summarise([], replay([100.0, 104.0], asked_passes=2)), "access_time_us", "replay sqlite")
-    assert (result["n"], result["value"], result["statistic"]) == (2, 102, "median of 2 passes")
-    assert result["verdict"] == "two runs"
-    result = value(summarise([], replay([100.0, 101.0, 99.0, 102.0], asked_passes=4)), "score", "replay sqlite")
-    assert (result["n"], result["statistic"], result["verdict"]) == (4, "median of 4 passes", "repeats agree")
 
 
 def test_a_phase_with_passes_that_differ_by_design_is_marked() -> None:

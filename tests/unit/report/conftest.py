@@ -12,6 +12,7 @@ import replay_frames
 from drivelab.analysis.verdict import FASTER_BEYOND, SAME, SLOWER_BEYOND
 from drivelab.report.content import build
 from drivelab.report.document import Report
+from drivelab.report.numbers import TIMES
 from drivelab.tables.labels import KINDS
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width="640" height="400" fill="#eee"/></svg>'
@@ -220,12 +221,9 @@ def plan(drive: str, measurement: str) -> dict[str, Any]:
         "recording": recording(drive, measurement), "path": f"results/recordings/{recording(drive, measurement)}",
         "drive": drive, "measurement": measurement,
         "protocol": {"name": measurement, "title": PROTOCOLS[measurement], "source": f"source of {measurement}"},
-        "condition": {
-            "purge": {"method": "TRIM of the whole drive", "verified": "64 random places read as zeros"},
-            **({} if "saturation" in measurement else {"fill": {
-                "pattern": "sequential", "block_size_bytes": 131072, "capacity_multiple": 2, "queue_depth": 32}}),
-        },
-        "class": {"name": "enterprise", "threads": 2, "queue_depth": 8, "active_range": 1.0},
+        "purge": "TRIM of the whole drive; verified: 64 random places read as zeros",
+        "fill": "none" if "saturation" in measurement else f"2 {TIMES} the active range, sequential 128KiB writes",
+        "class": "enterprise", "threads": 2, "queue_depth": 8, "active_range": "100 %",
         "reduced": True, "reduced_why": ["loop runtime: 1s instead of 60s", "class enterprise threads: 2 instead of 4"],
         "virtual": True, "clock": "wall", "clock_reason": None, "started": "2025-11-20T21:04:11.120+00:00",
         "finished": "2025-11-20T21:06:40.007+00:00", "data_pattern": "random, incompressible", "engine": "io_uring",
@@ -249,15 +247,13 @@ def made_plans() -> list[dict[str, Any]]:
     return [plan(drive, measurement) for measurement in PROTOCOLS for drive in SPEED]
 
 
-def made_figures() -> dict[str, list[dict[str, Any]]]:
+def made_figures() -> list[dict[str, Any]]:
     def figure(drive: str | None, measurement: str, name: str) -> dict[str, Any]:
         return {"drive": drive, "measurement": measurement, "name": name, "title": f"The {name} plot",
                 "caption": f"What {name} shows.", "svg": SVG}  # fmt: skip
 
-    return {
-        "drives": [figure(d, "pts-iops", n) for d in SPEED for n in ("convergence", "window")],
-        "comparison": [figure(None, "pts-iops", "comparison")],
-    }
+    of_drives = [figure(drive, "pts-iops", name) for drive in SPEED for name in ("convergence", "window")]
+    return [*of_drives, figure(None, "pts-iops", "comparison")]
 
 
 @pytest.fixture
@@ -276,7 +272,7 @@ def study() -> dict[str, Any]:
 
 
 @pytest.fixture
-def figures() -> dict[str, list[dict[str, Any]]]:
+def figures() -> list[dict[str, Any]]:
     return made_figures()
 
 

@@ -14,7 +14,7 @@ from drivelab.report.document import Report
 from drivelab.report.html import render
 from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import DASH, MINUS, MISSING
-from drivelab.report.sections.comparison_tables import capacity_tables
+from drivelab.report.sections.comparison import capacity_tables
 from drivelab.report.view import Table
 
 Tables = dict[str, pd.DataFrame]
@@ -262,7 +262,7 @@ def test_an_excluded_recording_has_no_tables_and_figures(
         ),
     }
     plan = next(plan for plan in plans if plan["recording"] == name)
-    two_figures = [{**figures["drives"][0], "recording": recording} for recording in (name, copied)]
+    two_figures = [{**figures[0], "recording": recording} for recording in (name, copied)]
     report = build(tables, study, [*plans, {**plan, "recording": copied, "run": 2}], two_figures, None)
     page = next(p for p in report.pages if (p.drive, p.measurement) == ("op7", "pts-iops"))
     assert page.determination is not None

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 
 from drivelab.core.errors import UserError
-from drivelab.report import html as module
-from drivelab.report.html import downloads
+from drivelab.report import downloads as module
+from drivelab.report.downloads import downloads
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 

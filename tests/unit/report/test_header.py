@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from drivelab.report.header import _drive, _preparation
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from drivelab.report.header import fact_groups
+from drivelab.report.inputs import Inputs
 
 
-def test_a_folder_shows_what_is_below_and_a_virtual_disk_is_no_hard_disk() -> None:
-    row = {"composition": "ext4; virtual disk (virtio)", "transport": "virtio", "rotational": True, "kind": "file"}
-    facts = {fact.name: fact.value for fact in _drive(row, "home")}
-    assert facts["Consists of"] == "ext4; virtual disk (virtio)"
-    assert "Kind" not in facts
-    assert {fact.name: fact.value for fact in _drive({**row, "transport": "sata"}, "home")}["Kind"] == "hard disk"
+def facts(drive: dict[str, Any], **plan: Any) -> dict[str, str]:
+    place = {"drive": "home", "measurement": "test"}
+    inputs = Inputs.of(
+        {"drives": pd.DataFrame([{"drive": "home", **drive}])}, {}, [{**place, "recording": "r", **plan}]
+    )
+    groups = fact_groups(inputs, ("home", "test"))
+    return {fact.name: fact.value for group in groups for fact in group.facts}
 
 
-def test_a_page_says_in_which_state_an_array_was_measured() -> None:
-    for states, words in (
-        (["rebuilding", "clean"], "rebuilding, then clean"),
-        (["degraded"] * 2, "degraded"),
-        ([], None),
-    ):
-        facts = {fact.name: fact.value for fact in _preparation([{"condition": {"array_states": states}}], loops=False)}
-        assert facts.get("State of the array") == words
+@pytest.mark.parametrize(("transport", "kind"), [("virtio", None), ("sata", "hard disk")])
+def test_a_folder_shows_what_is_below_and_a_virtual_disk_is_no_hard_disk(transport: str, kind: str | None) -> None:
+    shown = facts({"composition": "ext4; disk", "transport": transport, "rotational": True, "kind": "file"})
+    assert (shown["Consists of"], shown.get("Kind")) == ("ext4; disk", kind)
+
+
+@pytest.mark.parametrize(("array", "words"), [("rebuilding, then clean",) * 2, ("", None)])
+def test_a_page_says_in_which_state_an_array_was_measured(array: str, words: str | None) -> None:
+    assert facts({}, array=array).get("State of the array") == words

@@ -72,7 +72,7 @@ def html(report: Report) -> str:
 @pytest.fixture
 def charted(tables: Any, study: Any, plans: Any, figures: Any) -> str:
     """With one figure that carries values."""
-    figures["comparison"][0]["svg"] = with_values(figures["comparison"][0]["svg"], VALUES)
+    figures[-1]["svg"] = with_values(figures[-1]["svg"], VALUES)
     return render(build(tables, study, plans, figures, "2025-11-21T05:10:00+00:00"))
 
 
@@ -180,7 +180,7 @@ def test_a_number_that_only_the_first_screen_shows_has_its_provenance(report: Re
 
 
 def test_the_report_contains_the_fio_jobs(tables: Any, study: Any, plans: Any, tmp_path: Path) -> None:
-    report = build(tables, study, plans, {}, None)
+    report = build(tables, study, plans, [], None)
     name = "op7/pts-iops/1a2b3c4d5e6f-run1"
     job = tmp_path / "cells/0-round04-cell00/job.fio"
     job.parent.mkdir(parents=True)
@@ -204,11 +204,11 @@ def test_evil_names_stay_text(tables: Any, study: Any, plans: Any, figures: Any)
     evil["deltas"]["cell_label"] = evil["deltas"]["cell_label"].map(lambda label: f"{label} {EVIL}")
     worse = [
         {**plan, "path": EVIL, "data_pattern": EVIL, "notes": [EVIL], "reduced_why": [EVIL], "engine": EVIL,
-         "started": EVIL, "finished": EVIL, "condition": {"purge": {"method": EVIL, "verified": EVIL}},
+         "started": EVIL, "finished": EVIL, "purge": EVIL, "fill": EVIL,
          "protocol": {"name": EVIL, "title": EVIL, "source": EVIL}}
         for plan in plans
     ]  # fmt: skip
-    evil_figures = [{**figure, "title": EVIL, "caption": EVIL} for figure in figures["drives"]]
+    evil_figures = [{**figure, "title": EVIL, "caption": EVIL} for figure in figures]
     html = render(build(evil, {**study, "title": EVIL, "name": EVIL}, worse, evil_figures, EVIL))
     page = Page(html)
     assert "<script>alert" not in html
@@ -220,7 +220,7 @@ def test_evil_names_stay_text(tables: Any, study: Any, plans: Any, figures: Any)
 def test_an_evil_drive_name_gives_a_safe_anchor(tables: Any, study: Any, plans: Any) -> None:
     renamed = {name: frame.replace("op28", EVIL) for name, frame in tables.items()}
     page = Page(
-        render(build(renamed, study, [{**p, "drive": p["drive"].replace("op28", EVIL)} for p in plans], {}, None))
+        render(build(renamed, study, [{**p, "drive": p["drive"].replace("op28", EVIL)} for p in plans], [], None))
     )
     assert all(
         re.fullmatch(r"[a-z0-9-]+", attributes["id"] or "") for _, attributes in page.elements if "id" in attributes
@@ -228,7 +228,7 @@ def test_an_evil_drive_name_gives_a_safe_anchor(tables: Any, study: Any, plans: 
 
 
 def test_the_report_adds_little_to_its_figures(html: str, figures: Any) -> None:
-    svg_length = sum(len(figure["svg"]) for group in figures.values() for figure in group)
+    svg_length = sum(len(figure["svg"]) for figure in figures)
     assert len(html.encode()) < 250_000 + 1.4 * svg_length
 
 

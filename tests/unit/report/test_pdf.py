@@ -182,11 +182,6 @@ def lowered(report: Report, notes: Sequence[int]) -> Report:
     )
 
 
-def test_a_short_table_is_on_one_page(report: Report) -> None:
-    short = lowered(longer(report, 8), range(0, 60, 6))
-    assert len(pages_with_rows(short, read(short))) == len(short.pages)
-
-
 def test_headings_and_captions_stay_with_their_table(report: Report) -> None:
     long = lowered(longer(report, 40), range(20, 60, 2))
     caption = long.pages[0].tables[0].caption
@@ -253,11 +248,6 @@ def test_an_invalid_figure_is_reported(report: Report, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"cannot be laid out: failed to parse SVG.*delete the figures"):
         write_pdf(pages(broken), tmp_path / "pages.pdf")
     assert not (tmp_path / "pages.pdf").exists()
-
-
-def test_the_output_folder_is_created(report: Report, tmp_path: Path) -> None:
-    write_pdf(pages(report), tmp_path / "new/pages.pdf")
-    assert (tmp_path / "new/pages.pdf").read_bytes().startswith(b"%PDF-")
 
 
 def test_a_long_word_stays_on_the_page(report: Report) -> None:

@@ -14,6 +14,7 @@ from drivelab.analysis.verdict import CANNOT_TELL, IN_RECORDINGS
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.content import build
 from drivelab.report.document import Page, Report
+from drivelab.report.sections.replays import REPLAY_TABLES
 from drivelab.report.view import Table
 from drivelab.tables.schemas import SCHEMAS
 
@@ -30,7 +31,7 @@ def study_of(slower: dict[str, Any], **options: Any) -> tuple[Report, dict[str, 
     empty = {name: SCHEMAS[name].empty_table().to_pandas() for name in ("cells", "steady_state")}
     summary = summary_table(empty["cells"], empty["steady_state"], tables["replays"], tables["replay_passes"])
     complete = {**tables, **empty, "summary": summary, "deltas": deltas_table(summary, "op7")}
-    return build(complete, STUDY, [], {}, None), complete
+    return build(complete, STUDY, [], [], None), complete
 
 
 def page(report: Report, drive: str) -> Page:
@@ -92,6 +93,13 @@ def test_a_set_has_its_passes_and_one_headline() -> None:
     assert all(sum(row[0].small == name for row in streams.rows) <= 9 for name in ("boot", "sqlite", "compile"))
 
 
+def test_each_declared_table_is_on_the_page_of_a_set() -> None:
+    report, _ = study_of({}, traces=("boot", "sqlite"))
+    (anchor,) = {page.id for page in report.pages if page.drive == "op7"}
+    expected = {f"{anchor}-{declared.id}" for declared in REPLAY_TABLES} - {f"{anchor}-applications"}
+    assert expected <= {table.id for table in page(report, "op7").tables}
+
+
 def test_phases_have_a_result_and_their_passes() -> None:
     report, _ = study_of({}, traces=("boot", "sqlite"), phases=(("degradation", 3), ("recovery", 2)))
     result = page(report, "op7").result
@@ -108,7 +116,7 @@ def test_fidelity_shows_in_flight_in_the_trace_and_a_known_wake_up() -> None:
     assert "wakes a sleeping program" in fidelity.note
     wakeups = [name for name in tables["replays"] if name.startswith("wakeup_")]
     runs = tables["replays"].assign(**dict.fromkeys(wakeups))
-    report = build({**tables, "replays": runs}, STUDY, [], {}, None)
+    report = build({**tables, "replays": runs}, STUDY, [], [], None)
     assert "wakes a sleeping program" not in table(page(report, "op7"), "-fidelity").note
 
 
@@ -117,7 +125,7 @@ def test_a_planned_single_run_gives_no_warning() -> None:
     planned = {name: tables[name].assign(asked_passes=1) for name in ("replays", "replay_passes")}
     summary = summary_table(tables["cells"], tables["steady_state"], planned["replays"], planned["replay_passes"])
     complete = {**tables, **planned, "summary": summary, "deltas": deltas_table(summary, "op7")}
-    report = build(complete, STUDY, [], {}, None)
+    report = build(complete, STUDY, [], [], None)
     assert not [banner for banner in report.banners if banner.id == "not-repeatable"]
     assert page(report, "op7").result.rows[0][1].text == "single run"  # type: ignore[union-attr]
     assert {headline.outcome for headline in report.headlines} == {IN_RECORDINGS}

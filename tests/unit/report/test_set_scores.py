@@ -12,7 +12,7 @@ from drivelab.analysis.values.scores import with_scores
 from drivelab.analysis.values.summary import pooled
 from drivelab.report.first_screen import FirstScreen
 from drivelab.report.inputs import Inputs
-from drivelab.report.sections.scores import set_scores_table
+from drivelab.report.sections.comparison import set_scores
 from drivelab.report.verdict import headlines
 
 SETS = {"storage": ["a", "b"], "overall": ["storage", "c"]}
@@ -38,8 +38,7 @@ def test_scores_of_each_drive_and_what_a_drive_lacks() -> None:
     values = [value(drive, name, amount) for name in "abc" for drive, amount in (("old", 1.0), ("new", 2.0))]
     values += [value("third", "a", 1.0), value("third", "c", 1.0)]
     given = inputs(values)
-    table = set_scores_table(given)
-    assert table is not None
+    (table,) = set_scores(given)
     assert table.caption == "Scores, old = 100"
     assert [column.text for column in table.columns] == ["Score", "Of", "old", "new", "third", "new against old",
                                                          "third against old"]  # fmt: skip
@@ -52,7 +51,7 @@ def test_scores_of_each_drive_and_what_a_drive_lacks() -> None:
 
 
 def test_a_study_without_scores_has_no_table() -> None:
-    assert set_scores_table(Inputs.of({}, {"basis": "old"}, [])) is None
+    assert not list(set_scores(Inputs.of({}, {"basis": "old"}, [])))
 
 
 def test_more_of_a_score_is_better_on_the_first_screen() -> None:

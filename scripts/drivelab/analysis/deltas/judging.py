@@ -12,14 +12,7 @@ from drivelab.analysis.deltas.inference import Adjusted, interval
 from drivelab.analysis.deltas.power import recordings_needed
 from drivelab.analysis.deltas.recordings import Floats, Ratios
 from drivelab.analysis.values.latency_values import HALF_BIN, NINES
-from drivelab.analysis.verdict import (
-    CANNOT_TELL,
-    FASTER,
-    FASTER_BEYOND,
-    SAME,
-    SLOWER,
-    SLOWER_BEYOND,
-)
+from drivelab.analysis.verdict import CANNOT_TELL, FASTER, FASTER_BEYOND, SAME, SLOWER, SLOWER_BEYOND
 from drivelab.criteria.repeats import FEWEST
 
 _WITHIN_SCATTER = "the difference is within the scatter of the recordings"

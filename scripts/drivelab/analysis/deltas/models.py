@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -26,29 +26,20 @@ def model_deltas(
     `basis_n` and `comparison_n` count specimens, and so do `recordings_needed`, doubts and remarks. Empty without a
     second model.
     """
-    values = pooled(_specimens(summary, models))
+    of_models = summary[summary["drive"].isin(models)].to_dict("records")
+    values = pooled(_specimen({str(name): value for name, value in row.items()}, models) for row in of_models)
     if values["drive"].nunique() < 2 or models.get(basis) not in set(values["drive"]):
         return pd.DataFrame(columns=SCHEMAS["deltas"].names)
     deltas = deltas_table(values, models[basis], margin_pct=margin_pct, confidence_pct=confidence_pct)
-    return deltas.assign(**{
-        column: [[_of_specimens(sentence) for sentence in sentences] for sentences in deltas[column]]
-        for column in ("doubts", "remarks")
-    })  # fmt: skip
+    for column in ("doubts", "remarks"):
+        deltas[column] = [[words.replace("recordings", "specimens") for words in of_one] for of_one in deltas[column]]
+    return deltas
 
 
-def _specimens(summary: pd.DataFrame, models: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    for row in summary[summary["drive"].isin(models)].to_dict("records"):
-        yield _specimen({str(name): value for name, value in row.items()}, models[row["drive"]])
-
-
-def _specimen(row: Mapping[str, Any], model: str) -> dict[str, Any]:
+def _specimen(row: Mapping[str, Any], models: Mapping[str, str]) -> dict[str, Any]:
     """Return a row of `summary` as one value of a model, for `pooled`."""
     known = row["asymptote_pct"] if row["asymptote_pct"] == row["asymptote_pct"] else None
     return {
-        **row, "drive": model, "recording": row["drive"], "run": 1, "samples": [row["value"]], "n": 1,
+        **row, "drive": models[row["drive"]], "recording": row["drive"], "run": 1, "samples": [row["value"]], "n": 1,
         "scope": "recordings", "evidence": list(row["evidence"]), "asymptote_pct": known,
     }  # fmt: skip
-
-
-def _of_specimens(sentence: str) -> str:
-    return sentence.replace("recordings", "specimens")

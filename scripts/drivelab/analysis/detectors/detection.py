@@ -89,7 +89,11 @@ class Recording:
     @cached_property
     def counted(self) -> list[pd.DataFrame]:
         """Return the rows of each cell that its result uses: repeats or slices."""
-        return [*self.rounds.values(), *(counted_slices(soak).slices for soak in self.soaks.values())]
+        return [*self.rounds.values(), *self._counted_slices.values()]
+
+    @cached_property
+    def _counted_slices(self) -> dict[str, pd.DataFrame]:
+        return {label: counted_slices(soak).slices for label, soak in self.soaks.items()}
 
     @cached_property
     def levels(self) -> pd.DataFrame:
@@ -102,13 +106,11 @@ class Recording:
 
         Before these slices, a fresh drive changes on its way to saturation.
         """
-        courses = {}
-        for label, soak in self.soaks.items():
-            counted = counted_slices(soak).slices
-            begin_s = counted["elapsed_s"].min()
-            course = self.seconds[label]
-            courses[label] = course[course["begin_s"] >= begin_s - 1e-6].reset_index(drop=True)
-        return courses
+        begins_s = {label: slices["elapsed_s"].min() for label, slices in self._counted_slices.items()}
+        return {
+            label: course[course["begin_s"] >= begins_s[label] - 1e-6].reset_index(drop=True)
+            for label, course in self.seconds.items()
+        }
 
     @cached_property
     def relative(self) -> pd.DataFrame:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
-from operator import itemgetter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.values.rows import judgement, key_of, odd, row, rse_verdict
+from drivelab.analysis.values.rows import Trust, key_of, odd, row, rse_verdict
 from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_PHASE, PARTIAL
 from drivelab.criteria.repeats import FEWEST, relative_standard_error_pct
 
@@ -28,43 +27,13 @@ def application_rows(runs: pd.DataFrame, rse_threshold_pct: float) -> Iterator[d
     later step of the same application has the step's number. A step without a sound warm run has no row.
     Raises ValueError for a step without a warm run.
     """
-    steps = runs.groupby(["recording", "application", "step"], sort=False)
     first: dict[tuple[str, str], int] = {}
-    for (recording, name, step), step_runs in steps:
+    for (recording, name, step), step_runs in runs.groupby(["recording", "application", "step"], sort=False):
         phase = _phase(step_runs)
         is_later_step = first.setdefault((recording, name), step) != step and not phase
         label = f"{LABEL}{name}{phase}{f' step {step}' if is_later_step else ''}"
-        if step_runs["cold"].all():
-            raise ValueError(f"{recording}: {label} has no warm run")
-        if step_runs["counted"].any():
-            yield _row(label, step_runs, rse_threshold_pct)
-
-
-def _row(label: str, runs: pd.DataFrame, rse_threshold_pct: float) -> dict[str, Any]:
-    warm = runs[runs["counted"].astype(bool)].sort_values("repeat")
-    requested = None if warm["asked_passes"].isna().any() else int(warm["asked_passes"].max())
-    used = warm.head(odd(len(warm)) if requested is None else len(warm))
-    values = [float(value) for value in used[METRIC]]
-    enough = len(values) >= FEWEST
-    rse_pct = relative_standard_error_pct(values) if enough else None
-    verdict = rse_verdict(rse_pct, rse_threshold_pct)
-    if requested in AS_ASKED and requested == len(values):
-        verdict = AS_ASKED[requested]
-    return row(
-        key_of(used),
-        label,
-        METRIC,
-        value=statistics.median(values),
-        n=len(values),
-        samples=values,
-        scope="runs",
-        evidence=[str(used["recording"].iloc[0])],
-        rse_pct=rse_pct,
-        spread_low=min(values),
-        spread_high=max(values),
-        statistic=_statistic(used, requested),
-        **judgement(verdict, used, METRIC, (), values, statistics.median),
-    )
+        counted = _counted(step_runs, label, ~step_runs["cold"].astype(bool))
+        yield from _repeats(label, counted, (METRIC,), rse_threshold_pct, _statistic) if len(counted) else ()
 
 
 def _statistic(runs: pd.DataFrame, requested: int | None) -> str:
@@ -110,89 +79,78 @@ def replay_rows(replays: pd.DataFrame, passes: pd.DataFrame, rse_threshold_pct: 
 def _all(named: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float) -> Iterator[dict[str, Any]]:
     phased = named["phase"].notna()
     for (_, subject, phase), runs in named[phased].groupby(["recording", "subject", "phase"], sort=False):
-        counted = _counted(runs, subject)
-        yield from _replay_phase(f"{subject}, {phase}", counted, metrics) if len(counted) else ()
+        counted = _counted(runs, subject, runs["warm"])
+        verdict = IN_CHANGING_PHASE if _changes(counted) else IN_PHASE
+        for metric, values in _known(counted, metrics) if len(counted) else ():
+            yield _row(f"{subject}, {phase}", metric, counted, values, None, verdict, _passes(len(values)))
     first = named[~phased].groupby(["recording", "subject"])["step"].transform("min")
     for (_, subject, step), runs in named[~phased].groupby(["recording", "subject", "step"], sort=False):
-        is_later_step = step != first[runs.index[0]]
-        runs = _counted(runs, subject)
-        label = f"{subject} step {step}" if is_later_step else subject
-        yield from _repeats(label, runs, metrics, rse_threshold_pct) if len(runs) else ()
+        label = f"{subject} step {step}" if step != first[runs.index[0]] else subject
+        counted = _counted(runs, subject, runs["warm"])
+        yield from _repeats(label, counted, metrics, rse_threshold_pct, _of_replays) if len(counted) else ()
 
 
-def _counted(runs: pd.DataFrame, subject: str) -> pd.DataFrame:
-    """Return the runs that count; warm runs that do not count are unsound."""
-    if not runs["warm"].any():
+def _changes(runs: pd.DataFrame) -> bool:
+    return any(alike is not None and not pd.isna(alike) and not alike for alike in runs["alike_passes"])
+
+
+def _of_replays(runs: pd.DataFrame, requested: int | None) -> str:
+    return "median of warm runs" if requested is None else _passes(len(runs))
+
+
+def _passes(count: int) -> str:
+    return "one pass" if count == 1 else f"median of {count} passes"
+
+
+def _counted(runs: pd.DataFrame, subject: str, warm: pd.Series) -> pd.DataFrame:
+    """Return the runs that count, in order; warm runs that do not count are unsound."""
+    if not warm.any():
         raise ValueError(f"{runs['recording'].iloc[0]}: {subject} has no warm run")
     return runs[runs["counted"].astype(bool)].sort_values(["step", "repeat"])
 
 
-def _replay_phase(label: str, runs: pd.DataFrame, metrics: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    for metric, values in _known(runs, metrics):
-        yield row(
-            key_of(runs),
-            label,
-            metric,
-            value=statistics.median(values),
-            n=len(values),
-            **_samples(runs, values),
-            rse_pct=None,
-            spread_low=min(values),
-            spread_high=max(values),
-            statistic=_passes_statistic(len(values)),
-            **judgement(_phase_verdict(runs), runs, metric, _partial(runs), values, statistics.median),
-        )
-
-
-def _phase_verdict(runs: pd.DataFrame) -> str:
-    changes = any(alike is not None and not pd.isna(alike) and not alike for alike in runs["alike_passes"])
-    return IN_CHANGING_PHASE if changes else IN_PHASE
-
-
 def _repeats(
-    label: str, runs: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float
-) -> Iterator[dict[str, Any]]:
+    label: str, runs: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float,
+    statistic: Callable[[pd.DataFrame, int | None], str],
+) -> Iterator[dict[str, Any]]:  # fmt: skip
+    """Yield the rows of runs that are repeats: all that the protocol asks for, else an odd number of them."""
     requested = None if runs["asked_passes"].isna().any() else int(runs["asked_passes"].max())
     used = runs.head(odd(len(runs)) if requested is None else len(runs))
     for metric, values in _known(used, metrics):
-        enough = len(values) >= FEWEST
-        statistic = statistics.median if requested or enough else itemgetter(0)
-        rse_pct = relative_standard_error_pct(values) if enough else None
+        rse_pct = relative_standard_error_pct(values) if len(values) >= FEWEST else None
         verdict = rse_verdict(rse_pct, rse_threshold_pct)
-        if not enough and requested == len(values):
+        if requested in AS_ASKED and requested == len(values):
             verdict = AS_ASKED[requested]
-        yield row(
-            key_of(used),
-            label,
-            metric,
-            value=statistic(values),
-            n=len(values),
-            **_samples(used, values),
-            rse_pct=rse_pct,
-            spread_low=min(values),
-            spread_high=max(values),
-            statistic="median of warm runs" if requested is None else _passes_statistic(len(values)),
-            **judgement(verdict, used, metric, _partial(used), values, statistic),
-        )
+        yield _row(label, metric, used, values, rse_pct, verdict, statistic(used, requested))
 
 
-def _samples(runs: pd.DataFrame, values: list[float]) -> dict[str, Any]:
-    """Return the sample columns. The evidence is the recording, as rows of sets do not name the replays' folders."""
-    return {"samples": values, "scope": "runs", "evidence": [str(runs["recording"].iloc[0])]}
-
-
-def _passes_statistic(count: int) -> str:
-    return "one pass" if count == 1 else f"median of {count} passes"
+def _row(
+    label: str, metric: str, runs: pd.DataFrame, values: list[float], rse_pct: float | None, verdict: str,
+    statistic: str,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the row of a median. The evidence is the recording, as sets do not name the folders of their replays."""
+    partial = [PARTIAL] if "partial" in runs and runs["partial"].any() else []
+    return row(
+        key_of(runs),
+        label,
+        metric,
+        value=statistics.median(values),
+        n=len(values),
+        samples=values,
+        scope="runs",
+        evidence=[str(runs["recording"].iloc[0])],
+        rse_pct=rse_pct,
+        spread_low=min(values),
+        spread_high=max(values),
+        statistic=statistic,
+        **Trust.of(runs).columns(verdict, metric, values, statistics.median, partial),
+    )
 
 
 def _known(runs: pd.DataFrame, metrics: tuple[str, ...]) -> Iterator[tuple[str, list[float]]]:
     """Yield metric and values for each metric that all runs have."""
-    asap = (runs["timing_mode"] == "asap").all()
+    asap = "timing_mode" in runs and (runs["timing_mode"] == "asap").all()
     for metric in (*metrics, *(_ASAP_METRICS if asap else ())):
         values = [float(value) for value in runs[metric]]
         if all(value == value for value in values):
             yield metric, values
-
-
-def _partial(runs: pd.DataFrame) -> list[str]:
-    return [PARTIAL] if runs["partial"].any() else []

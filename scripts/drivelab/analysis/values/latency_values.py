@@ -49,13 +49,21 @@ def percentiles_us(bins: pd.DataFrame, percents: Sequence[float] | npt.NDArray[n
     A percentile is the first bin that reaches its share of the I/Os, as in fio. Raises ValueError for bins without I/O.
     """
     merged = merge_bins(bins)
-    reached = merged["count"].to_numpy().cumsum()
-    if not reached.size or reached[-1] == 0:
+    if not merged["count"].any():
         raise ValueError("percentiles need at least one I/O")
+    return percentiles_of(merged["latency_ns"].to_numpy() / 1000, merged["count"].to_numpy(), percents)
+
+
+def percentiles_of(
+    latencies: npt.NDArray[np.float64],
+    counts: npt.NDArray[np.int64],
+    percents: Sequence[float] | npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """Return the percentiles of ascending latencies that occur so often, one for each of `percents`."""
+    reached = counts.cumsum()
     # 99.9 % of 1000 must be 999 despite rounding
     needed = np.asarray(percents, dtype=float) / 100 * reached[-1] * (1 - 1e-12)
-    latency_us = merged["latency_ns"].to_numpy() / 1000
-    values: npt.NDArray[np.float64] = latency_us[np.searchsorted(reached, needed, side="left")]
+    values: npt.NDArray[np.float64] = latencies[np.searchsorted(reached, needed, side="left")]
     return values
 
 

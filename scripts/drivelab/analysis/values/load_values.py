@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.values.rows import evidence, judgement, key_of, row
+from drivelab.analysis.values.rows import Trust, evidence, key_of, row
 from drivelab.analysis.verdict import LIMIT_FOUND, LIMIT_OPEN
 from drivelab.criteria.rate_search import Answer, answer
 from drivelab.plan.loops import limit_words
@@ -97,5 +97,5 @@ def load_rows(load_rates: pd.DataFrame) -> Iterator[dict[str, Any]]:
             spread_low=found.passing_iops,
             spread_high=found.passing_iops if found.failing_iops is None else found.failing_iops,
             statistic="highest rate that passes",
-            **judgement(_verdict(found), passing, METRIC, (), [found.passing_iops], max),
+            **Trust.of(passing).columns(_verdict(found), METRIC, [found.passing_iops], max),
         )

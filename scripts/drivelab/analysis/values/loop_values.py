@@ -13,19 +13,7 @@ import pandas as pd
 
 from drivelab.analysis.values.latency_values import NINES, has_ios_beyond
 from drivelab.analysis.values.recovery import without_idle_time
-from drivelab.analysis.values.rows import (
-    disturbance_pct,
-    evidence,
-    faults,
-    gains,
-    gravest,
-    host_limit,
-    key_of,
-    odd,
-    row,
-    rse_verdict,
-    taint_reason,
-)
+from drivelab.analysis.values.rows import Trust, evidence, key_of, odd, row, rse_verdict
 from drivelab.analysis.verdict import (
     AS_ASKED,
     IN_CHANGING_PHASE,
@@ -170,13 +158,8 @@ class _Loop:
     def shared(self, places: _Places) -> _Shared:
         """Return what all values of the rows at `places` have in common."""
         directories = evidence(self.key["recording"], self.columns["directory"][places])
-        holes = self._holes(places)
-        if not self.columns["in_doubt"][places].any():
-            return _Shared(self.rule, self.key, holes, None, None, None, directories)
-        used = self.rows.iloc[places]
-        return _Shared(
-            self.rule, self.key, [*holes, *faults(used)], taint_reason(used), host_limit(used), gains(used), directories
-        )
+        trust = Trust.of(self.rows.iloc[places]) if self.columns["in_doubt"][places].any() else Trust()
+        return _Shared(self.rule, self.key, self._holes(places), trust, directories)
 
     def _holes(self, places: _Places) -> list[str]:
         """Return the verdict on a cell that lacks a round of the window. Its average covers another span."""
@@ -191,21 +174,13 @@ class _Shared:
 
     rule: _Rule
     key: dict[str, Any]
-    faults: list[str]
-    taint_reason: str | None
-    host_limit: str | None
-    gains: list[float] | None
+    holes: list[str]
+    trust: Trust
     evidence: list[str]
 
     def row(self, label: str, metric: str, value: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row of the table."""
-        verdicts = [value["verdict"], *self.faults]
-        doubts = {
-            "verdict": gravest(verdicts),
-            "taint_reason": self.taint_reason,
-            "host_limit": self.host_limit,
-            "disturbance_pct": disturbance_pct(metric, verdicts, self.gains, value["samples"], self.rule.of),
-        }
+        doubts = self.trust.columns(value["verdict"], metric, value["samples"], self.rule.of, self.holes)
         return row(self.key, label, metric, **{**value, **doubts, "evidence": self.evidence})
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,32 +50,45 @@ def evidence(recording: str, directories: Iterable[str]) -> list[str]:
     return [f"{recording}/{directory}" for directory in dict.fromkeys(directories)]
 
 
-def faults(rows: pd.DataFrame) -> list[str]:
-    """Return the verdicts TAINTED and HOST_LIMITED, if any of the rows of table `cells` or `replays` is so."""
-    return [*([TAINTED] if rows["tainted"].any() else []), *([HOST_LIMITED] if host_limit(rows) else [])]
-
-
 BOUNDED = frozenset({"iops", "bandwidth_mib_s", "mean_latency_us", "access_time_us", "response_time_us", "duration_s"})
 """Metrics that load of others changes by at most its share of the time: rates and means, no percentiles."""
 Statistic = Callable[[Sequence[float]], float]
 """Makes a value of those of rows."""
 
 
-def judgement(
-    verdict: str, rows: pd.DataFrame, metric: str, others: Iterable[str], values: Sequence[float], statistic: Statistic
-) -> dict[str, Any]:
-    """Return the columns that say how far the value of a metric can be trusted.
+@dataclass(frozen=True)
+class Trust:
+    """What stands against the values of rows of table `cells`, `replays` or the like."""
 
-    `verdict` is that of its repeats and `others` are further faults. `rows` are of table `cells`, `replays` or the
-    like; the value is the `statistic` of their `values`.
-    """
-    verdicts = [verdict, *others, *faults(rows)]
-    return {
-        "verdict": gravest(verdicts),
-        "taint_reason": taint_reason(rows),
-        "host_limit": host_limit(rows),
-        "disturbance_pct": disturbance_pct(metric, verdicts, gains(rows), values, statistic),
-    }
+    faults: Sequence[str] = ()
+    """TAINTED and HOST_LIMITED, if any of the rows is so."""
+    taint_reason: str | None = None
+    host_limit: str | None = None
+    """Why the host may be the limit of any of the rows; only cells of fio know."""
+    gains: Sequence[float] | None = None
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame) -> Trust:
+        """Return what stands against values of these rows."""
+        host_limit = most_severe(rows["host_limit"].dropna()) if "host_limit" in rows.columns else None
+        faults = [*([TAINTED] if rows["tainted"].any() else []), *([HOST_LIMITED] if host_limit else [])]
+        return cls(faults, told(digest(rows["taint_reason"].dropna())), host_limit, gains(rows))
+
+    def columns(
+        self, verdict: str, metric: str, values: Sequence[float], statistic: Statistic, others: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        """Return the columns that say how far the value of a metric can be trusted.
+
+        `verdict` is that of its repeats and `others` are further faults; the value is the `statistic` of the rows'
+        `values`.
+        """
+        verdicts = [verdict, *others, *self.faults]
+        return {
+            "verdict": gravest(verdicts),
+            "taint_reason": self.taint_reason,
+            "host_limit": self.host_limit,
+            "disturbance_pct": disturbance_pct(metric, verdicts, self.gains, values, statistic),
+        }
 
 
 def disturbance_pct(
@@ -111,12 +125,3 @@ def gains(rows: pd.DataFrame) -> list[float] | None:
     if not (shares < 1).all():
         return None
     return [float(gain) for gain in 1 / (1 - shares)]
-
-
-def taint_reason(rows: pd.DataFrame) -> str | None:
-    return told(digest(rows["taint_reason"].dropna()))
-
-
-def host_limit(rows: pd.DataFrame) -> str | None:
-    """Return why the host may be the limit of any of the rows; only cells of fio know."""
-    return most_severe(rows["host_limit"].dropna()) if "host_limit" in rows.columns else None

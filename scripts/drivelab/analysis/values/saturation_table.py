@@ -15,7 +15,13 @@ from drivelab.tables.schemas import KEY, SCHEMAS
 
 DRIFT_CHANCE = 0.05
 """Largest p-value of a monotone course that counts as a drift: five slices must be strictly in order (ours)."""
-_NO_CLIFF = dict.fromkeys(("cliff_time_s", "cliff_bytes", "cliff_drive_fills", "iops_before", "iops_after"))
+_OF_CLIFF = {
+    "cliff_time_s": "time_s",
+    "cliff_bytes": "bytes_written",
+    "cliff_drive_fills": "drive_fills",
+    "iops_before": "iops_before",
+    "iops_after": "iops_after",
+}
 
 
 def saturation_table(cells: pd.DataFrame, capacities: Mapping[str, int]) -> pd.DataFrame:
@@ -55,22 +61,13 @@ def _row(soak: pd.DataFrame, capacities: Mapping[str, int]) -> dict[str, Any]:
     first, last = counted.iloc[0], soak.iloc[-1]
     written_before = int(first["bytes_written_total"]) - int(first["bytes_written"])
     cliff = find_cliff(soak, capacity_bytes)
-    cliff_columns: dict[str, Any] = dict(_NO_CLIFF)
-    if cliff is not None:
-        cliff_columns = {
-            "cliff_time_s": cliff.time_s,
-            "cliff_bytes": cliff.bytes_written,
-            "cliff_drive_fills": cliff.drive_fills,
-            "iops_before": cliff.iops_before,
-            "iops_after": cliff.iops_after,
-        }
     return {
         **{column: soak[column].iloc[0] for column in KEY},
         "step": int(soak["step"].iloc[0]),
         "cell_label": soak["cell_label"].iloc[0],
         "slices": len(soak),
         "cliff": cliff is not None,
-        **cliff_columns,
+        **{column: getattr(cliff, name, None) for column, name in _OF_CLIFF.items()},
         "level_iops": settled.average,
         "level_low_iops": settled.low,
         "level_high_iops": settled.high,

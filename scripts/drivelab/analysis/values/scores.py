@@ -14,11 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.values.rows import gravest
-from drivelab.analysis.values.summary import pooled, pooled_disturbance_pct
+from drivelab.analysis.values.summary import pooled, trust
 from drivelab.core.grouping import grouped
-from drivelab.criteria.host_limit import most_severe
-from drivelab.criteria.taint import told, worst
 from drivelab.tables.labels import SCORE, UNITS, score_label
 
 _PREFERRED = ("score", "figure_of_merit", "duration_s")
@@ -76,7 +73,6 @@ def _rows(name: str, found: Mapping[str, Mapping[tuple[str, int], list[_Row]]], 
         logs = [_log_speed(by_place[drive, run]) - references[member] for member, by_place in found.items()]
         score = 100 * math.exp(fmean(logs))
         clocks = sorted({str(row["clock"]) for row in rows}, reverse=True)
-        reasons = dict.fromkeys(row["taint_reason"] for row in rows if isinstance(row["taint_reason"], str))
         yield {
             **rows[0],
             "measurement": name,
@@ -94,10 +90,7 @@ def _rows(name: str, found: Mapping[str, Mapping[tuple[str, int], list[_Row]]], 
             "spread_low": score,
             "spread_high": score,
             "statistic": f"geometric mean relative to {basis} (100)",
-            "verdict": gravest([row["verdict"] for row in rows]),
-            "taint_reason": told(worst(reasons)),
-            "host_limit": most_severe(row.get("host_limit") for row in rows),
-            "disturbance_pct": pooled_disturbance_pct(rows),
+            **trust(rows),
             "reduced": any(row["reduced"] for row in rows),
             "virtual": any(row["virtual"] for row in rows),
             "clock": " and ".join(clocks),

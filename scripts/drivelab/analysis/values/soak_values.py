@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,9 @@ import pandas as pd
 
 from drivelab.analysis.deltas.doubts import at_points
 from drivelab.analysis.values.bursts import bursts
-from drivelab.analysis.values.latency_values import NINES, has_ios_beyond
+from drivelab.analysis.values.latency_values import NINES, has_ios_beyond, percentiles_of
 from drivelab.analysis.values.loop_values import IOPS_PER_WATT, power_words, with_iops_per_watt
-from drivelab.analysis.values.rows import evidence, judgement, key_of, row
+from drivelab.analysis.values.rows import Trust, evidence, key_of, row
 from drivelab.analysis.values.saturation_values import CountedSlices, Level, counted_slices, level
 from drivelab.analysis.verdict import (
     IN_CHANGING_PHASE,
@@ -54,13 +55,22 @@ def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[s
         slices, verdict = counted.slices, _verdict(counted, changes=recording in bursting)
         label, load = str(slices["cell_label"].iloc[0]), at_points(slices)
         average = f"{counted.statistic}{load}"
-        for metric in _METRICS:
-            yield _row(label, metric, slices, _spread(level(slices, metric)), average, verdict)
+        values = [(metric, _spread(level(slices, metric)), average) for metric in _METRICS]
         if (source := power_words(slices)) is not None:
-            per_watt = _spread(level(slices, IOPS_PER_WATT))
-            yield _row(label, IOPS_PER_WATT, slices, per_watt, f"{average}, {source}", verdict)
-        for metric, value in _tail(slices, by_step):
-            yield _row(label, metric, slices, value, f"percentile of the {counted.words}{load}", verdict)
+            values.append((IOPS_PER_WATT, _spread(level(slices, IOPS_PER_WATT)), f"{average}, {source}"))
+        percentile = f"percentile of the {counted.words}{load}"
+        values += [(metric, value, percentile) for metric, value in _tail(slices, by_step)]
+        key, places, trust = key_of(slices), evidence(recording, slices["directory"]), Trust.of(slices)
+        for metric, value, statistic in values:
+            measured = slices[metric].tolist() if metric in slices else []
+            doubts = trust.columns(verdict, metric, measured, partial(_average, slices, metric))
+            yield row(key, label, metric, **value, n=1, scope="slices", evidence=places, rse_pct=None,
+                      statistic=statistic, **doubts)  # fmt: skip
+
+
+def _average(slices: pd.DataFrame, metric: str, values: Sequence[float]) -> float:
+    """Return the average of a metric with other values."""
+    return level(slices.assign(**{metric: values}), metric).average
 
 
 def _verdict(counted: CountedSlices, *, changes: bool) -> str:
@@ -93,21 +103,13 @@ def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str,
     latency_us, counts = _by_part(slices, by_step)
     if not len(counts):
         return
-    total = int(counts.sum())
-    (values,), by_part = _percentiles_us(latency_us, counts.sum(axis=0)[None, :]), _percentiles_us(latency_us, counts)
-    for number, (metric, percent) in enumerate(_TAIL.items()):
-        if not has_ios_beyond(total, percent):
-            continue
-        samples, value = by_part[:, number], float(values[number])
-        yield (
-            metric,
-            {
-                "value": value,
-                "spread_low": min(value, float(samples.min())),
-                "spread_high": max(value, float(samples.max())),
-                "samples": samples.tolist(),
-            },
-        )
+    total, percents = int(counts.sum()), list(_TAIL.values())
+    values = percentiles_of(latency_us, counts.sum(axis=0), percents).tolist()
+    by_part = [percentiles_of(latency_us, part, percents).tolist() for part in counts]
+    for metric, percent, value, *samples in zip(_TAIL, percents, values, *by_part, strict=True):
+        if has_ios_beyond(total, percent):
+            low, high = min(value, *samples), max(value, *samples)
+            yield metric, {"value": value, "spread_low": low, "spread_high": high, "samples": samples}
 
 
 def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
@@ -137,37 +139,3 @@ def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
     counts = np.zeros((parts, len(latencies)), dtype=np.int64)
     np.add.at(counts, (part, places), count)
     return latencies / 1000, counts[counts.sum(axis=1) > 0]
-
-
-def _percentiles_us(latency_us: _Floats, counts: _Counts) -> _Floats:
-    """Return the percentiles of `_TAIL`, shape (rows of counts, percentiles).
-
-    The rule is that of `drivelab.analysis.values.latency_values.percentiles_us`.
-    """
-    reached = counts.cumsum(axis=1)
-    total = reached[:, -1:]
-    needed = [percent / 100 * total * (1 - 1e-12) for percent in _TAIL.values()]
-    return np.stack([latency_us[(reached >= count).argmax(axis=1)] for count in needed], axis=1)
-
-
-def _row(
-    label: str, metric: str, slices: pd.DataFrame, value: dict[str, Any], statistic: str, verdict: str
-) -> dict[str, Any]:
-    values = slices[metric].tolist() if metric in slices else []
-    return row(
-        key_of(slices),
-        label,
-        metric,
-        **value,
-        n=1,
-        scope="slices",
-        evidence=evidence(str(slices["recording"].iloc[0]), slices["directory"]),
-        rse_pct=None,
-        statistic=statistic,
-        **judgement(verdict, slices, metric, (), values, lambda changed: _average(slices, metric, changed)),
-    )
-
-
-def _average(slices: pd.DataFrame, metric: str, values: Sequence[float]) -> float:
-    """Return the average of a metric with other values."""
-    return level(slices.assign(**{metric: values}), metric).average

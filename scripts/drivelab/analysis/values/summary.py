@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import stats
+from scipy.stats import median_abs_deviation
 
 from drivelab.analysis.deltas.doubts import at_all, without_load
 from drivelab.analysis.values.application_values import application_rows, replay_rows
@@ -184,7 +185,8 @@ def pooled(values: Iterable[dict[str, Any]]) -> pd.DataFrame:
 
     Several recordings of a drive and measurement have the geometric mean of the values of all n of them, with their
     spread, and from 3 on with the confidence interval of the mean of their logarithms (Student's t). The verdict is the
-    gravest of the recordings. Values that are not all positive have their arithmetic mean, without an interval.
+    gravest of the recordings. Values that are not all positive have their arithmetic mean, without an interval. At
+    least FEWEST samples have a median absolute deviation, `mad`.
     """
     columns = SCHEMAS["summary"].names
     same = [column for column in columns if column not in _OF_THE_VALUE]
@@ -192,21 +194,10 @@ def pooled(values: Iterable[dict[str, Any]]) -> pd.DataFrame:
     if not alike:
         return pd.DataFrame(columns=columns)
     rows = [_pooled(sorted(group, key=itemgetter("run"))) for group in alike.values()]
-    return with_deviations(pd.DataFrame(rows, columns=columns))
-
-
-def with_deviations(rows: pd.DataFrame) -> pd.DataFrame:
-    """Fill `mad`, the median absolute deviation, in rows of table `summary` with at least FEWEST samples."""
-    return rows.assign(
-        mad=[
-            float(np.median(np.abs(samples - np.median(samples)))) if len(samples) >= FEWEST else math.nan
-            for samples in rows["samples"]
-        ],
-        **{
-            name: rows[name].astype(float)
-            for name in ("interval_low", "interval_high", "asymptote_pct", "disturbance_pct")
-        },
-    )
+    table = pd.DataFrame(rows, columns=columns)
+    deviations = [float(median_abs_deviation(samples)) if len(samples) >= FEWEST else math.nan
+                  for samples in table["samples"]]  # fmt: skip
+    return table.assign(mad=deviations, **{name: table[name].astype(float) for name in _MAY_BE_UNKNOWN})
 
 
 def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
@@ -216,7 +207,6 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
         return {**first, "recordings": names}
     values = np.array([row["value"] for row in recordings], dtype=float)
     positive = bool((values > 0).all() and np.isfinite(values).all())
-    reasons = dict.fromkeys(row["taint_reason"] for row in recordings if isinstance(row["taint_reason"], str))
     mean = f"{'geometric ' if positive else ''}mean of {len(values)} recordings"
     statistics = (row["statistic"] for row in recordings)
     return {
@@ -230,11 +220,19 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
         "spread_low": float(values.min()),
         "spread_high": float(values.max()),
         "asymptote_pct": _mean_pct([row.get("asymptote_pct") for row in recordings]),
-        "verdict": gravest([row["verdict"] for row in recordings]),
-        "taint_reason": told(worst(reasons)),
-        "host_limit": most_severe(row.get("host_limit") for row in recordings),
-        "disturbance_pct": pooled_disturbance_pct(recordings),
+        **trust(recordings),
         "recordings": names,
+    }
+
+
+def trust(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the columns that say how far the mean of values can be trusted: the gravest of each."""
+    reasons = dict.fromkeys(value["taint_reason"] for value in values if isinstance(value["taint_reason"], str))
+    return {
+        "verdict": gravest([value["verdict"] for value in values]),
+        "taint_reason": told(worst(reasons)),
+        "host_limit": most_severe(value.get("host_limit") for value in values),
+        "disturbance_pct": pooled_disturbance_pct(values),
     }
 
 

@@ -1,18 +1,20 @@
-"""Tables of a sweep over threads and queue depths, and of the points chosen from it."""
+"""Tables of a sweep over threads and queue depths, of the points chosen from it, and of recoveries."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 
 import pandas as pd
 
 from drivelab.analysis.values.recovery import CrossStimulus, StimulusRecovery, cross_stimulus, idle_recovery
-from drivelab.report.inputs import Inputs, Key, Row
-from drivelab.report.measurement_outcome import taint_note
+from drivelab.report.inputs import Inputs, Key, Row, rows_of
+from drivelab.report.marks import taint_note
 from drivelab.report.numbers import DASH, capital, duration, heading, is_missing, quantity
-from drivelab.report.table_fields import duration_cell, number_cell, size_cell, summary_cell, value_cell
-from drivelab.report.view import Cell, Column, Table
+from drivelab.report.sections.values import summary_cell
+from drivelab.report.table import Field, durations, fields, of_each, sizes, table, words
+from drivelab.report.view import Cell, Table
 from drivelab.tables.labels import demand
 
 _LABEL = re.compile(r"(?P<workload>.*) T(?P<threads>\d+)Q(?P<depth>\d+)(?P<turn>,.*)?")
@@ -29,60 +31,54 @@ def demand_tables(inputs: Inputs, key: Key) -> Iterator[Table]:
             name = match["workload"] + (match["turn"] or "")
             groups.setdefault((name, row["metric"]), {})[int(match["threads"]), int(match["depth"])] = row
     for place, ((workload, metric), points) in enumerate(groups.items()):
-        threads, depths = ({point[axis] for point in points} for axis in (0, 1))
         if len(points) < _FEWEST_POINTS:
             continue
         first = next(iter(points.values()))
-        yield Table(
-            id=f"{inputs.anchors[key]}-demand-{place}",
-            caption=f"{capital(heading(metric, first['unit']))}: threads by queue depth per thread, {workload} "
+        yield table(
+            f"{inputs.anchors[key]}-demand-{place}",
+            f"{capital(heading(metric, first['unit']))}: threads by queue depth per thread, {workload} "
             f"({first['statistic']})",
-            columns=(Column("Threads", numeric=False), *(Column(f"Q{depth}") for depth in sorted(depths))),
-            rows=tuple(
-                (Cell(str(count)), *(summary_cell(points.get((count, depth))) for depth in sorted(depths)))
-                for count in sorted(threads)
+            (
+                words("Threads", str),
+                *of_each(sorted({depth for _, depth in points}), partial(_at, points), "Q{}"),
             ),
-            sources=inputs.sources(name for row in points.values() for name in row["recordings"]),
+            sorted({count for count, _ in points}),
+            sources=inputs.sources_of(points.values()),
         )
 
 
-def point_table(inputs: Inputs, key: Key) -> Table | None:
-    """Return the points that a measurement chose from its sweep; None if it chose none."""
+def _at(points: Mapping[tuple[int, int], Row], depth: int, threads: int) -> Cell:
+    return summary_cell(points.get((threads, depth)))
+
+
+def point_table(inputs: Inputs, key: Key) -> Iterator[Table]:
+    """Yield the points that a measurement chose from its sweep."""
     plans = [plan for plan in inputs.plans_of(key) if plan.get("points")]
-    if not plans:
-        return None
-    several = len(plans) > 1
-    limits = dict.fromkeys(quantity(float(point["response_time_us"]) / 1000, "ms")
-                           for plan in plans for point in plan["points"])  # fmt: skip
-    return Table(
-        id=f"{inputs.anchors[key]}-points",
-        caption="Points chosen from the sweep",
-        columns=(
-            Column("Point", numeric=False),
-            Column("Threads"),
-            Column("Queue depth per thread"),
-            Column("IOPS"),
-            Column("Mean latency, µs"),
-            Column(f"Mean latency below {' or '.join(limits)}", numeric=False),
+    points = [
+        {**point, "of": f", run {plan['run']}" if len(plans) > 1 else ""} for plan in plans for point in plan["points"]
+    ]
+    if not points:
+        return
+    limits = dict.fromkeys(quantity(float(point["response_time_us"]) / 1000, "ms") for point in points)
+    yield table(
+        f"{inputs.anchors[key]}-points",
+        "Points chosen from the sweep",
+        (
+            words("Point", _point),
+            *fields(threads="Threads", queue_depth="Queue depth per thread", iops="IOPS",
+                    mean_latency_us="Mean latency, µs"),
+            words(f"Mean latency below {' or '.join(limits)}", _limit),
         ),
-        rows=tuple(
-            (
-                Cell(str(point["name"]).upper() + (f", run {plan['run']}" if several else ""),
-                     small=demand(int(point["threads"]), int(point["queue_depth"]))),
-                number_cell(point["threads"]),
-                number_cell(point["queue_depth"]),
-                value_cell(point["iops"]),
-                value_cell(point["mean_latency_us"]),
-                _limit(point),
-            )
-            for plan in plans
-            for point in plan["points"]
-        ),
-        note="MAX: highest IOPS with a mean latency below the limit; if all are above it, the lowest latency. MIN: "
+        points,
+        "MAX: highest IOPS with a mean latency below the limit; if all are above it, the lowest latency. MIN: "
         "lowest demand. MID: IOPS nearest to the middle of MIN and MAX. drivelab chose the points during the "
         "measurement, from the sweep's window, and then tested each with these threads and depths.",
-        sources=inputs.sources(plan["recording"] for plan in plans),
+        sources=inputs.sources_of(plans),
     )  # fmt: skip
+
+
+def _point(point: Row) -> Cell:
+    return Cell(f"{str(point['name']).upper()}{point['of']}", demand(int(point["threads"]), int(point["queue_depth"])))
 
 
 def _limit(point: Row) -> Cell:
@@ -105,29 +101,28 @@ def _stimulus(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Ite
     if not recoveries:
         return
     soaks = cells[(cells["kind"] == "soak")].sort_values(["step", "round"])
-    parts = [part for _, part in soaks.groupby("step")]
-    names = ("Part", "Duration", "Written", "Mean throughput, MiB/s", "First slice, MiB/s", "Last slice, MiB/s",
-             "Mean latency, last slice, µs", "Maximum latency, µs")  # fmt: skip
-    yield Table(
-        id=f"{inputs.anchors[key]}-stimulus{suffix}",
-        caption="Cross stimulus recovery (XSR)",
-        columns=tuple(Column(name, numeric=place > 0) for place, name in enumerate(names)),
-        rows=tuple(
-            (
-                Cell(f"Part {place}", small=str(part["workload"].iloc[0])),
-                duration_cell(part["runtime_s"].sum()),
-                size_cell(part["bytes_written"].sum()),
-                value_cell((part["bandwidth_mib_s"] * part["runtime_s"]).sum() / part["runtime_s"].sum()),
-                value_cell(part["bandwidth_mib_s"].iloc[0]),
-                value_cell(part["bandwidth_mib_s"].iloc[-1]),
-                value_cell(part["mean_latency_us"].iloc[-1]),
-                value_cell(part["max_latency_us"].max()),
-            )
-            for place, part in enumerate(parts, start=1)
+    parts = [
+        {
+            "part": f"Part {place}", "workload": part["workload"].iloc[0], "runtime_s": part["runtime_s"].sum(),
+            "bytes_written": part["bytes_written"].sum(),
+            "mean": (part["bandwidth_mib_s"] * part["runtime_s"]).sum() / part["runtime_s"].sum(),
+            "first": part["bandwidth_mib_s"].iloc[0], "last": part["bandwidth_mib_s"].iloc[-1],
+            "mean_latency_us": part["mean_latency_us"].iloc[-1], "max_latency_us": part["max_latency_us"].max(),
+        }
+        for place, (_, part) in enumerate(soaks.groupby("step"), start=1)
+    ]  # fmt: skip
+    yield table(
+        f"{inputs.anchors[key]}-stimulus{suffix}",
+        "Cross stimulus recovery (XSR)",
+        (
+            words("Part", "part", "workload"), *durations(runtime_s="Duration"), *sizes(bytes_written="Written"),
+            *fields(mean="Mean throughput, MiB/s", first="First slice, MiB/s", last="Last slice, MiB/s",
+                    mean_latency_us="Mean latency, last slice, µs", max_latency_us="Maximum latency, µs"),
         ),
-        note=" ".join(map(_sentence, recoveries)),
+        parts,
+        " ".join(map(_sentence, recoveries)),
         sources=inputs.sources(cells["recording"]),
-    )
+    )  # fmt: skip
 
 
 def _sentence(recovery: CrossStimulus) -> str:
@@ -149,26 +144,18 @@ def _idle(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Iterato
     waits = waits[waits["phase_value"].notna()]
     if waits.empty:
         return
-    names = ("Idle before each burst", "Bursts", "Mean of the bursts, IOPS", "First burst, IOPS", "Last burst, IOPS",
-             "Baseline before, IOPS", "Mean to baseline")  # fmt: skip
-    yield Table(
-        id=f"{inputs.anchors[key]}-idle{suffix}",
-        caption="Host idle recovery (HIR)",
-        columns=tuple(Column(name, numeric=place > 0) for place, name in enumerate(names)),
-        rows=tuple(
-            (
-                duration_cell(row.wait_s),
-                number_cell(row.bursts),
-                value_cell(row.mean_iops),
-                value_cell(row.first_iops),
-                value_cell(row.last_iops),
-                value_cell(row.baseline_iops),
-                Cell(DASH if is_missing(row.ratio) else f"{row.ratio:.2f}"),
-            )
-            for row in waits.itertuples()
+    yield table(
+        f"{inputs.anchors[key]}-idle{suffix}",
+        "Host idle recovery (HIR)",
+        (
+            words("Idle before each burst", lambda row: duration(row["wait_s"])),
+            *fields(bursts="Bursts", mean_iops="Mean of the bursts, IOPS", first_iops="First burst, IOPS",
+                    last_iops="Last burst, IOPS", baseline_iops="Baseline before, IOPS"),
+            Field("Mean to baseline", "ratio", "{:.2f}".format, missing=DASH),
         ),
-        note="The first burst follows the baseline without idle time and is excluded. Baseline: average of the last "
-        "fifth of the preceding stretch without pauses. A ratio above 1 shows what the drive gained in idle time. "
-        + taint_note(cells.to_dict("records")),
+        rows_of(waits),
+        "The first burst follows the baseline without idle time and is excluded. Baseline: average of the last fifth "
+        "of the preceding stretch without pauses. A ratio above 1 shows what the drive gained in idle time. "
+        + taint_note(rows_of(cells)),
         sources=inputs.sources(cells["recording"]),
-    )
+    )  # fmt: skip

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 
 from drivelab.core.units import time_scale
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
-from drivelab.report.measurement_outcome import taint_note
-from drivelab.report.numbers import (
-    DASH,
-    MINUS,
-    MISSING,
-    heading,
-    is_missing,
-    number,
-    unit_of,
-)
+from drivelab.report.marks import taint_note
+from drivelab.report.numbers import DASH, MINUS, heading, is_missing, number, unit_of
 from drivelab.report.sections.proof import asymptote, level_change, window_proof
-from drivelab.report.table_fields import number_cell, percent_cell, scaled_cell, value_cell
+from drivelab.report.table import Field, cell, scaled, sideways, signed, table, words
 from drivelab.report.view import Cell, Column, Table
 
 _STEP = ["recording", "step"]
@@ -45,54 +38,16 @@ def determination(inputs: Inputs, key: Key) -> Table | None:
         return None
     several = len({row["recording"] for row in windows}) > 1
     cells = in_windows(inputs, key, tracked=True)
-    proofs = {_variable(row): window_proof(row, _evidence(cells, row)) for row in windows}
-    columns, divisors = [Column("", numeric=False)], {}
+    rows, columns = [], [Column("", numeric=False)]
     for row in windows:
-        run = f" (run {row['run']})" if several else ""
-        stored = unit_of(row["metric"], row["unit"])
-        divisors[_variable(row)], unit = time_scale([min(row["values"])], stored)
+        stored, run = unit_of(row["metric"], row["unit"]), f" (run {row['run']})" if several else ""
+        divisor, unit = time_scale([min(row["values"])], stored)
         name = f"{row['variable']}: {heading(row['metric'], row['unit'])}"
         columns.append(Column(name.removesuffix(stored) + unit + run, download=name + run if unit != stored else ""))
-
-    def scaled(row: Row, cell: Cell) -> Cell:
-        return scaled_cell(cell, divisors[_variable(row)])
-
-    return Table(
-        id=f"{inputs.anchors[key]}-determination",
-        caption="Steady-state determination data",
-        columns=tuple(columns),
-        rows=(
-            _across("Steady state reached", windows, _reached),
-            _across(
-                "Window (rounds)",
-                windows,
-                lambda r: Cell(f"{r['window_start']}{DASH}{r['window_end']} of {r['rounds']}"),
-            ),
-            _across(
-                "Values in the window",
-                windows,
-                lambda r: Cell(" · ".join(number(v / divisors[_variable(r)]) for v in r["values"]), tone="wrap"),
-            ),
-            _across("Average", windows, lambda r: scaled(r, value_cell(r["average"], proofs[_variable(r)]))),
-            *(
-                _across(f"{name} maximum {kind} excursion", windows, lambda r, c=cell, k=kind: scaled(r, c(r, k)))
-                for kind in ("data", "slope")
-                for name, cell in (("Allowed", _allowed), ("Measured", _excursion))
-            ),
-            _across("Least-squares fit (R: round)", windows, lambda r: _fit(r, divisors[_variable(r)])),
-            _across(
-                "Residual drift over the window", windows, lambda r: percent_cell(r["residual_drift_pct"], signed=True)
-            ),
-            _across("Fitted asymptote, from the average", windows, lambda r: Cell(asymptote(r))),
-            _across("Second opinion: change of level", windows, lambda r: Cell(level_change(r))),
-        ),
-        note=taint_note(rows_of(cells)),
-        sources=inputs.sources(row["recording"] for row in windows),
-    )
-
-
-def _variable(row: Row) -> tuple[str, int, str, str]:
-    return row["recording"], row["step"], row["variable"], row["metric"]
+        rows.append({**row, "divisor": divisor, "proof": window_proof(row, _evidence(cells, row))})
+    by_window = table(f"{inputs.anchors[key]}-determination", "Steady-state determination data", _FIELDS, rows,
+                      taint_note(rows_of(cells)), sources=inputs.sources_of(windows))  # fmt: skip
+    return replace(sideways(by_window), columns=tuple(columns))
 
 
 def _evidence(cells: pd.DataFrame, row: Row) -> list[str]:
@@ -104,28 +59,43 @@ def _evidence(cells: pd.DataFrame, row: Row) -> list[str]:
     return [f"{row['recording']}/{directory}" for directory in directories]
 
 
-def _across(name: str, windows: list[Row], cell: Any) -> tuple[Cell, ...]:
-    return (Cell(name), *(cell(row) for row in windows))
-
-
 def _reached(row: Row) -> Cell:
     return Cell("YES", tone="good") if row["reached"] else Cell("NO", tone="bad")
 
 
-def _allowed(row: Row, kind: str) -> Cell:
-    return value_cell(row[f"allowed_{kind}_excursion"])
+def _values(row: Row) -> Cell:
+    return Cell(" · ".join(number(value / row["divisor"]) for value in row["values"]), tone="wrap")
 
 
-def _excursion(row: Row, kind: str) -> Cell:
-    measured, allowed = row[f"measured_{kind}_excursion"], row[f"allowed_{kind}_excursion"]
-    if is_missing(measured) or is_missing(allowed):
-        return value_cell(measured)
-    within = measured <= allowed
-    return number_cell(measured, small="within" if within else "exceeded", tone="good" if within else "bad")
+def _excursion(row: Row, side: str, kind: str) -> Cell:
+    value, allowed = row[f"{side}_{kind}_excursion"], row[f"allowed_{kind}_excursion"]
+    if side == "allowed" or is_missing(value) or is_missing(allowed):
+        return scaled(cell(value), row["divisor"])
+    small, tone = ("within", "good") if value <= allowed else ("exceeded", "bad")
+    return scaled(cell(value, small=small, tone=tone), row["divisor"])
 
 
-def _fit(row: Row, divisor: float) -> Cell:
+def _fit(row: Row) -> Cell:
     if is_missing(row["slope"]) or is_missing(row["intercept"]):
-        return Cell(MISSING, tone="missing")
+        return cell(None)
     sign = MINUS if row["intercept"] < 0 else "+"
-    return Cell(f"{number(row['slope'] / divisor)} · R {sign} {number(abs(row['intercept']) / divisor)}")
+    slope, intercept = row["slope"] / row["divisor"], abs(row["intercept"]) / row["divisor"]
+    return Cell(f"{number(slope)} · R {sign} {number(intercept)}")
+
+
+_FIELDS = (
+    words("", "variable"),
+    words("Steady state reached", _reached),
+    words("Window (rounds)", lambda row: f"{row['window_start']}{DASH}{row['window_end']} of {row['rounds']}"),
+    words("Values in the window", _values),
+    Field("Average", lambda row: scaled(cell(row["average"], proof=row["proof"]), row["divisor"])),
+    *(
+        Field(f"{side.capitalize()} maximum {kind} excursion", partial(_excursion, side=side, kind=kind))
+        for kind in ("data", "slope")
+        for side in ("allowed", "measured")
+    ),
+    Field("Least-squares fit (R: round)", _fit),
+    Field("Residual drift over the window", "residual_drift_pct", signed),
+    words("Fitted asymptote, from the average", asymptote),
+    words("Second opinion: change of level", level_change),
+)

@@ -9,10 +9,10 @@ from typing import Any
 from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.deltas.recordings import ROUNDING
 from drivelab.criteria.inert import CANNOT_ACT
+from drivelab.report.delta import comparable
 from drivelab.report.document import Report
 from drivelab.report.inputs import Inputs, Row
-from drivelab.report.measurement_outcome import comparable
-from drivelab.report.numbers import MISSING, heading, is_missing, number, percent, quantity, unit_of
+from drivelab.report.numbers import DASH, MISSING, heading, is_missing, number, percent, quantity, text, unit_of
 from drivelab.report.view import Proof, Table
 
 Fact = tuple[str, str]
@@ -20,44 +20,65 @@ Fact = tuple[str, str]
 
 def value_proof(row: Row) -> Proof:
     """Return the provenance of a row of `summary`, or of a row with the same columns."""
+    subject = (str(row[name]) for name in ("drive", "measurement", "cell_label") if not is_missing(row.get(name)))
     return Proof(
-        title=", ".join(_known(row, "drive", "measurement", "cell_label"))
-        + f": {heading(row['metric'], row.get('unit'))}",
-        facts=tuple(_value_facts(row)),
+        title=f"{', '.join(subject)}: {heading(row['metric'], row.get('unit'))}",
+        facts=_value_facts(row),
         recordings=tuple(map(str, row["recordings"])),
         evidence=tuple(dict.fromkeys(map(str, _listed(row.get("evidence"))))),
     )
 
 
-def _value_facts(row: Row) -> Iterator[Fact]:
-    unit = unit_of(row["metric"], row.get("unit"))
-    yield "Value", quantity(row["value"], unit)
-    yield "Statistic", str(row["statistic"])
-    if counts := count(row):
-        yield "Count", counts
-    if samples := _listed(row.get("samples")):
-        scope = row.get("scope")
-        yield f"Samples{'' if is_missing(scope) else f', {scope}'}", " · ".join(map(number, samples))
-    if not is_missing(row.get("spread_low")) and not is_missing(row.get("spread_high")):
-        yield "Lowest to highest", f"{number(row['spread_low'])} to {quantity(row['spread_high'], unit)}"
-    if not is_missing(row.get("interval_low")) and not is_missing(row.get("interval_high")):
-        yield "95 % confidence interval", f"{number(row['interval_low'])} to {quantity(row['interval_high'], unit)}"
-    if row.get("asymptote_pct"):
-        yield "Fitted asymptote", asymptote(row)
-    if not is_missing(row.get("mad")):
-        yield "Median absolute deviation", quantity(deviation(row), unit)
-    if not is_missing(row.get("rse_pct")):
-        yield "Relative standard error", quantity(row["rse_pct"], "%")
-    for name, column in (("Verdict", "verdict"), ("Tainted", "taint_reason"), ("Host limit", "host_limit")):
-        if not is_missing(row.get(column)):
-            yield name, str(row[column])
+def _value_facts(row: Row) -> tuple[Fact, ...]:
+    unit, scope = unit_of(row["metric"], row.get("unit")), row.get("scope")
+    return (
+        ("Value", quantity(row["value"], unit)),
+        ("Statistic", str(row["statistic"])),
+        *_known(
+            ("Count", count(row)),
+            (
+                f"Samples{'' if is_missing(scope) else f', {scope}'}",
+                " · ".join(map(number, _listed(row.get("samples")))),
+            ),
+            ("Lowest to highest", _between(row, "spread", "", unit)),
+            ("95 % confidence interval", _between(row, "interval", "", unit)),
+            ("Fitted asymptote", asymptote(row) if row.get("asymptote_pct") else ""),
+            ("Median absolute deviation", "" if is_missing(row.get("mad")) else quantity(deviation(row), unit)),
+            ("Relative standard error", quantity(row.get("rse_pct"), "%")),
+            ("Verdict", text(row.get("verdict"))),
+            ("Tainted", text(row.get("taint_reason"))),
+            ("Host limit", text(row.get("host_limit"))),
+        ),
+    )
+
+
+def _known(*facts: Fact) -> Iterator[Fact]:
+    """Yield the facts with a value."""
+    return ((name, value) for name, value in facts if not is_missing(value))
+
+
+def _between(row: Row, name: str, suffix: str, unit: str) -> str:
+    """Return `low to high` of two columns; empty if one is missing."""
+    low, high = (row.get(f"{name}_{end}{suffix}") for end in ("low", "high"))
+    return "" if is_missing(low) or is_missing(high) else f"{number(low)} to {quantity(high, unit)}"
+
+
+def spread(row: Row, mad: str = "") -> str:
+    """Return the line below a value: sample range, interval, deviation and standard error, as far as known."""
+
+    def ends(name: str) -> str:
+        low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+        return "" if is_missing(low) or is_missing(high) else f"{number(low)}{DASH}{number(high)}"
+
+    interval = ends("interval")
+    rse = "" if is_missing(row["rse_pct"]) else f"RSE\u00a0{percent(row['rse_pct'])}"
+    return ", ".join(filter(None, (ends("spread"), interval and f"95\u00a0%:\u00a0{interval}", mad, rse)))
 
 
 def count(row: Row) -> str:
     """Return `n` of a value, and its samples if they are not its repeats; empty if neither is known."""
     samples, known = scatter(row), not is_missing(row.get("n"))
-    return ", ".join(part for part in (f"n = {number(row['n'])}" if known else "", samples and f"scatter of {samples}")
-                     if part)  # fmt: skip
+    return ", ".join(filter(None, (f"n = {number(row['n'])}" if known else "", samples and f"scatter of {samples}")))
 
 
 def scatter(row: Row) -> str:
@@ -77,6 +98,11 @@ def window_proof(row: Row, evidence: Iterable[str] = ()) -> Proof:
     `row` is a row of `steady_state`, `evidence` the directories of the cells in its window.
     """
     unit = unit_of(row["metric"], row["unit"])
+    excursions = (
+        (f"{'Allowed' if side == 'allowed' else 'Measured'} maximum {kind} excursion",
+         quantity(row[f"{side}_{kind}_excursion"], unit))
+        for kind in ("data", "slope") for side in ("allowed", "measured")
+    )  # fmt: skip
     return Proof(
         title=f"{row['drive']}, {row['measurement']}, {row['variable']}: {heading(row['metric'], row['unit'])}",
         facts=(
@@ -84,10 +110,7 @@ def window_proof(row: Row, evidence: Iterable[str] = ()) -> Proof:
             ("Window", f"rounds {row['window_start']} to {row['window_end']} of {row['rounds']}"),
             ("Values in the window", " · ".join(map(number, row["values"]))),
             ("Average", quantity(row["average"], unit)),
-            ("Allowed maximum data excursion", quantity(row["allowed_data_excursion"], unit)),
-            ("Measured maximum data excursion", quantity(row["measured_data_excursion"], unit)),
-            ("Allowed maximum slope excursion", quantity(row["allowed_slope_excursion"], unit)),
-            ("Measured maximum slope excursion", quantity(row["measured_slope_excursion"], unit)),
+            *excursions,
             ("Slope", quantity(row["slope"], f"{unit} per round")),
             ("Intercept", quantity(row["intercept"], unit)),
             ("Residual drift", quantity(row["residual_drift_pct"], "%")),
@@ -101,13 +124,10 @@ def window_proof(row: Row, evidence: Iterable[str] = ()) -> Proof:
 
 def asymptote(row: Row) -> str:
     """Return where the values of a window tend, relative to their average."""
-    if is_missing(row.get("asymptote_pct")):
+    known = row.get("asymptote_pct")
+    if is_missing(known):
         return MISSING
-    return (
-        percent(row["asymptote_pct"], signed=True)
-        if row["asymptote_pct"]
-        else "none: the rounds approach no other level"
-    )
+    return percent(known, signed=True) if known else "none: the rounds approach no other level"
 
 
 def level_change(row: Row) -> str:
@@ -134,61 +154,46 @@ def delta_proof(inputs: Inputs, delta: Row) -> Proof:
 
 
 def _delta_facts(row: Row, sides: Mapping[str, Row | None]) -> Iterator[Fact]:
-    unit = unit_of(row["metric"], row["unit"])
+    unit, settled, load = (
+        unit_of(row["metric"], row["unit"]),
+        row.get("asymptote_delta_pct"),
+        row.get("disturbance_pct"),
+    )
     yield "Delta", quantity(row["delta_pct"], "%") if comparable(row) else "none: the two values cannot be compared"
-    if not is_missing(row.get("interval_low_pct")) and not is_missing(row.get("interval_high_pct")):
-        yield "Confidence interval", f"{number(row['interval_low_pct'])} to {quantity(row['interval_high_pct'], '%')}"
-    if not is_missing(settled := row.get("asymptote_delta_pct")) and settled != row["delta_pct"]:
-        yield "Delta of the fitted asymptotes", quantity(settled, "%")
-    if not is_missing(disturbance := row.get("disturbance_pct")):
-        yield "Load of others", f"may have changed the ratio by {quantity(disturbance, '%')}; the interval includes it"
-    yield "Verdict", str(row["verdict"])
-    for name, column in (
-        ("p of no difference", "p_value"),
-        ("adjusted for all testable comparisons", "p_adjusted"),
-        ("p of a difference beyond the margin", "equivalence_p"),
-        ("adjusted for all testable comparisons", "equivalence_p_adjusted"),
-    ):
-        if not is_missing(row.get(column)):
-            yield name, number(row[column])
-    if not is_missing(row.get("margin_pct")):
-        yield "Margin", f"±{quantity(row['margin_pct'], '%')}"
+    yield from _known(
+        ("Confidence interval", _between(row, "interval", "_pct", "%")),
+        ("Delta of the fitted asymptotes", "" if settled == row["delta_pct"] else quantity(settled, "%")),
+        ("Load of others", "" if is_missing(load)
+         else f"may have changed the ratio by {quantity(load, '%')}; the interval includes it"),
+        ("Verdict", str(row["verdict"])),
+        ("p of no difference", number(row.get("p_value"))),
+        ("adjusted for all testable comparisons", number(row.get("p_adjusted"))),
+        ("p of a difference beyond the margin", number(row.get("equivalence_p"))),
+        ("adjusted for all testable comparisons", number(row.get("equivalence_p_adjusted"))),
+        ("Margin", "" if is_missing(row.get("margin_pct")) else f"±{quantity(row['margin_pct'], '%')}"),
+    )  # fmt: skip
     for side, value in sides.items():
         counts = count(value) if value else ""
         yield str(row[side]), f"{quantity(row[f'{side}_value'], unit)}{counts and f', {counts}'}"
-    for name, column in (("Doubts", "doubts"), ("Remarks", "remarks")):
-        if sentences := _listed(row.get(column)):
-            yield name, "; ".join(map(str, sentences))
+    yield from _known(
+        *((name.capitalize(), "; ".join(map(str, _listed(row.get(name))))) for name in ("doubts", "remarks"))
+    )
 
 
 def _differences(inputs: Inputs, delta: Row) -> Iterator[Fact]:
-    unrecorded = 0
-    for row in inputs.differences_of(str(delta["measurement"]), str(delta["basis"]), str(delta["comparison"])):
-        if unknown(row["basis_value"], row["comparison_value"]):
-            unrecorded += 1
-        else:
-            yield f"{_kind(row)}: {row['facet']}", f"{row['basis_value']} → {row['comparison_value']}"
-    if unrecorded:
-        yield "May differ", not_recorded_words(unrecorded)
-
-
-def _kind(row: Row) -> str:
-    if row["kind"] == CANNOT_ACT:
-        return "Difference that cannot act"
-    return "Intended difference" if row["intended"] else "UNINTENDED difference"
-
-
-def _known(row: Row, *names: str) -> list[str]:
-    return [str(row[name]) for name in names if not is_missing(row.get(name))]
+    rows = inputs.differences_of(str(delta["measurement"]), str(delta["basis"]), str(delta["comparison"]))
+    recorded = [row for row in rows if not unknown(row["basis_value"], row["comparison_value"])]
+    for row in recorded:
+        kind = "Intended difference" if row["intended"] else "UNINTENDED difference"
+        kind = "Difference that cannot act" if row["kind"] == CANNOT_ACT else kind
+        yield f"{kind}: {row['facet']}", f"{row['basis_value']} → {row['comparison_value']}"
+    if len(recorded) < len(rows):
+        yield "May differ", not_recorded_words(len(rows) - len(recorded))
 
 
 def _listed(values: Any) -> list[Any]:
     """Return the list of a Parquet field, which may be an array or missing."""
     return [] if values is None or isinstance(values, float) else list(values)
-
-
-_PARTS_OF_RECORDING = 3
-"""Parts of a path that name the recording: drive, measurement and key."""
 
 
 def tables_of(report: Report) -> Iterator[Table]:
@@ -202,14 +207,9 @@ def tables_of(report: Report) -> Iterator[Table]:
 
 def proofs_of(report: Report) -> dict[Proof, int]:
     """Number all proofs; the parts of a proof come before it."""
-    numbers: dict[Proof, int] = {}
-    for table in tables_of(report):
-        for row in table.rows:
-            for cell in row:
-                if cell.proof is not None:
-                    for proof in (*cell.proof.parts, cell.proof):
-                        numbers.setdefault(proof, len(numbers))
-    return numbers
+    cells = (cell for table in tables_of(report) for row in table.rows for cell in row)
+    proofs = (proof for cell in cells if cell.proof for proof in (*cell.proof.parts, cell.proof))
+    return {proof: number for number, proof in enumerate(dict.fromkeys(proofs))}
 
 
 def fio_jobs(report: Report, recordings: Mapping[str, Path]) -> dict[str, str]:
@@ -219,9 +219,9 @@ def fio_jobs(report: Report, recordings: Mapping[str, Path]) -> dict[str, str]:
     """
     jobs: dict[str, str] = {}
     for place in dict.fromkeys(proof.evidence[0] for proof in proofs_of(report) if proof.evidence):
-        parts = place.split("/")
-        folder = recordings.get("/".join(parts[:_PARTS_OF_RECORDING]))
-        job = folder.joinpath(*parts[_PARTS_OF_RECORDING:], "job.fio") if folder else None
+        drive, measurement, key, *rest = place.split("/")
+        folder = recordings.get(f"{drive}/{measurement}/{key}")
+        job = folder.joinpath(*rest, "job.fio") if folder else None
         if job is not None and job.is_file():
             jobs[place] = job.read_text(encoding="utf-8", errors="replace")
     return jobs
