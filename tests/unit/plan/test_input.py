@@ -74,6 +74,22 @@ def test_missing_files_are_named(project: Path) -> None:
         (project / file).write_text(text)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("plan", "config/nothing.yaml"), "config/nothing.yaml: the file does not exist"),
+        (("measure", "nothing.json", "--after", "x"), "nothing.json: the plan does not exist"),
+        (("virtual", "start", "nothing"), "nothing"),
+        (("capture-trace", STUDY, "other", "-o", "x"), "traces.other"),
+    ],
+)
+def test_a_mistyped_argument_is_named(
+    project: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str
+) -> None:
+    assert main(list(arguments)) == 2
+    assert words in capsys.readouterr().err
+
+
 def test_shipped_studies_are_valid(project: Path) -> None:
     for study in ("config/demo.yaml", "config/study.yaml"):
         assert Campaign.load(study).plans
