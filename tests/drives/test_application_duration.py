@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 import yaml
-from application_plans import DRIVE, conditioned, measured, plan_of, runs_of
+from application_plans import DRIVE, measured, plan_of, runs_of
 from captures import running as processes_with
+from stages import conditioned
 from waits import wait_until
 
 from drivelab.collect.collect import collect

@@ -5,15 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from made_plans import made_plan
+from stages import lines, run_stages
+
 from drivelab.campaign.traces import add_application
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import read_journal
-from drivelab.run.condition import precondition, purge
-from drivelab.run.measure import measure
 from drivelab.virtual.model import DriveModel
 
 DRIVE = "apptest"
 AGREE = {"threshold": 0.05, "metric": "duration_s"}
+CLASS = {"threads": 1, "queue_depth": 1, "active_range": 1.0, "name": "client"}
+FILL = {"pattern": "sequential", "block_size_bytes": 131072, "queue_depth": 32}
 MODEL = {"serial": "APPTEST-1", "capacity": "64MiB", "over_provisioning": "28%", "slc_cache": "16MiB"}
 
 
@@ -31,44 +33,20 @@ def plan_of(
     drive_model = DriveModel.from_mapping(drive, {**MODEL, "serial": f"{drive.upper()}-1", **model})
     row = f"{drive}\tvirtual:{drive}\t{drive_model.serial}\tyes\t\n"
     Path("config/drives.tsv").write_text(f"drive\tdevice\tserial\tdestructive\tnote\n{row}")
-    condition: dict[str, Any] = {"purge": "auto"}
-    if fill is not None:
-        condition["fill"] = {"pattern": "sequential", "block_size_bytes": 131072, "capacity_multiple": fill,
-                             "queue_depth": 32}  # fmt: skip
-    subject = {
-        "drive": {"serial": drive_model.serial, "virtual": drive_model.to_mapping()},
-        "clock": clock,
-        "scenario": "synthetic",
-        "protocol": "application-duration",
-        "write_cache": None,
-        "class": {"threads": 1, "queue_depth": 1, "active_range": 1.0, "name": "client"},
-        "condition": condition,
-        "measure": [{"application": {"cold_runs": cold_runs, "until": until or AGREE}}],
-    }
-    context = {
-        "drive": drive,
-        "device": f"virtual:{drive}",
-        "drives_sheet": "config/drives.tsv",
-        "measurement": "application-duration",
-        "run": 1,
-        "results": "results",
-        "taint": {"remeasure": 0},
-        "meter": {},
-    }
+    steps = [{"application": {"cold_runs": cold_runs, "until": until or AGREE}}]
+    filled = {} if fill is None else {"fill": {**FILL, "capacity_multiple": fill}}
+    made = made_plan(Path(), steps, filled, clock=clock, **{"class": CLASS, "write_cache": None})
+    subject = {**made.subject, "scenario": "synthetic", "protocol": "application-duration",
+               "drive": {"serial": drive_model.serial, "virtual": drive_model.to_mapping()}}  # fmt: skip
+    context = {**made.context, "drive": drive, "device": f"virtual:{drive}", "drives_sheet": "config/drives.tsv",
+               "measurement": "application-duration", "taint": {"remeasure": 0}}  # fmt: skip
     return add_application(Plan(subject, context), application, "the test", Path("traces"))
-
-
-def conditioned(plan: Plan) -> Path:
-    purge(plan, Path("purged.json"))
-    precondition(plan, Path("purged.json"), Path("conditioned.json"))
-    return Path("conditioned.json")
 
 
 def measured(plan: Plan) -> list[dict[str, Any]]:
     """Run the whole measurement and return the journal's lines of the runs."""
-    measure(plan, conditioned(plan))
-    return runs_of(plan.recording_path)
+    return runs_of(run_stages(plan))
 
 
 def runs_of(recording: Path) -> list[dict[str, Any]]:
-    return [line for line in read_journal(recording) if line["event"] == "application"]
+    return lines(recording, "application")

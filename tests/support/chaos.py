@@ -341,13 +341,6 @@ def _words(pid: int) -> list[str]:
         return []
 
 
-def _parent(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    except (OSError, IndexError):
-        return 0
-
-
 def tree(top: int) -> dict[int, list[str]]:
     """Return the command line of a process and of each process below it."""
     commands: dict[int, list[str]] = {}

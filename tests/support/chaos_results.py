@@ -65,9 +65,6 @@ def _ended_by_fault(lines: list[dict[str, Any]]) -> bool:
     return failures > 1 and lines[-2]["event"] == "failed" and lines[-1]["reason"].startswith("the drive was used for ")
 
 
-_ALWAYS = (".run.lock", ".snakemake_timestamp")
-
-
 def unfinished(results: Path) -> list[str]:
     """Return temporary files and folders of running or killed processes, except interrupted or abandoned evidence."""
     return [

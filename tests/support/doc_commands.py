@@ -20,7 +20,7 @@ NOT_RUN = (
     (r"drivelab replay .*--target", "tests/drives/test_replay_command.py", "needs a device"),
     (r"drivelab virtual (start|stop)", "tests/drives/test_virtual_drive.py", "makes a device of this machine"),
     (r"drivelab doctor .*--(apply|restore)", "tests/drives/test_host_settings.py", "changes this machine"),
-    (r"drivelab doctor --json nvme0n1", "tests/unit/host/test_doctor.py", "needs a drive that is missing here"),
+    (r"drivelab doctor --json nvme0n1", "tests/unit/host/test_catalogue.py", "needs a drive that is missing here"),
     (r"drivelab quick\b", "tests/drives/test_quick.py", "measures a folder or device of this machine, for minutes"),
     (r"drivelab test\b", "tests", "these tests"),
     (r"drivelab compare .*(until=|date=|op7,firmware=)", "tests/unit/explore", "recordings of other days"),

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from stages import run_stages
+from stages import plans_of, run_stages
 
 from drivelab.analysis.detectors import DETECTORS, findings_table
-from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
 
 MODEL: dict[str, Any] = {"serial": "V-OWN", "capacity": "16MiB", "over_provisioning": "100%", "logical_block": "512B",
@@ -25,12 +24,10 @@ def recorded(measurement: str, **model: Any) -> Path:
         Path("config/drives.tsv").write_text(
             "drive\tdevice\tserial\tdestructive\tnote\nown\tvirtual:own\tV-OWN\tyes\t\n"
         )
-    Path("config/one.yaml").write_text(
+    (plan,) = plans_of(
         f"name: one\nresults: results\nclock: virtual\ndrives: [{drive}]\nmeasurements:\n  - {{{measurement}}}\n"
     )
-    plan = Campaign.load("config/one.yaml").plans[0].plan
-    run_stages(plan)
-    return plan.recording_path
+    return run_stages(plan)
 
 
 def findings(recording: Path, detector: str) -> list[dict[str, Any]]:

@@ -147,6 +147,16 @@ def lay_out(root: Path, files: Mapping[str, str]) -> None:
                 (root / folder / "device").symlink_to((root / folder).parent if name != "sda" else root / DISK)
 
 
+def programs(root: Path) -> Path:
+    """Return a folder of programs that act on a test host, in place of those that could change the real one."""
+    folder = root / "bin"
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in PROGRAMS.items():
+        (folder / name).write_text(text.format(root=root))
+        (folder / name).chmod(0o755)
+    return folder
+
+
 def machine_of(root: Path, *, synchronised: bool | None = True) -> Machine:
     return Machine(
         root / "sys", root / "proc", root / "run", root / "etc", privileged=True, synchronised=lambda: synchronised

@@ -33,11 +33,12 @@ _DISK_SEQUENCE = 0x80081280
 
 
 def make_records(rows: Iterable[Mapping[str, Any]]) -> Records:
-    """Return records from fields of SCHEDULE_RECORD, `operation` as a name; default: read the first block."""
+    """Return records from fields of SCHEDULE_RECORD, `operation` as a name or code; default: read the first block."""
     rows = list(rows)
     schedule = np.zeros(len(rows), SCHEDULE_RECORD)
     for record, row in zip(schedule, rows, strict=True):
-        record["operation"] = OPERATION_CODES[row.get("operation", "read")]
+        operation = row.get("operation", "read")
+        record["operation"] = OPERATION_CODES.get(operation, operation)
         record["length_bytes"] = 0 if row.get("operation") == "flush" else BLOCK
         for name, value in row.items():
             if name != "operation":

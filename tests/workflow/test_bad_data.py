@@ -10,7 +10,6 @@ import pytest
 from made_recordings import without_checksums
 from mini_project import Project
 
-from drivelab.criteria.soundness import sound
 from drivelab.tables import io
 
 
@@ -35,50 +34,6 @@ def analyse_again(project: Project, of: Path) -> None:
 
 def table(project: Project, name: str) -> str:
     return str(project.folder / f"results/tables/{name}.parquet")
-
-
-@pytest.mark.long
-def test_a_bad_value_and_a_foreign_recording_are_named_and_excluded(copy: Project) -> None:
-    iops = recording(copy, "op7", "pts-iops")
-    without_checksums(iops)
-    windows = io.read(table(copy, f"op7/pts-iops/{iops.name}/steady_state"), "steady_state")
-    inside = int(windows["window_end"].iloc[0])
-    bad = writes_of_round(iops, inside)
-    document = json.loads((bad / "fio.json").read_text())
-    document["jobs"][0]["write"]["iops"] = float("nan")
-    (bad / "fio.json").write_text(json.dumps(document))
-    shutil.copytree(iops, iops.with_name(f"{iops.name} again"))
-    analyse_again(copy, iops)
-    copy.run()
-
-    place = f"round {inside}, RND 4KiB 0/100"
-    exclusions = io.read(table(copy, "exclusions"), "exclusions")
-    name = f"op7/pts-iops/{iops.name}"
-    assert exclusions[["recording", "place", "fault"]].values.tolist() == [
-        [f"{name} again", "recording", "foreign recording"], [name, place, "not a number"],
-    ]  # fmt: skip
-    cells = io.read(table(copy, f"{name}/cells"), "cells")
-    assert cells.loc[cells["unsound"].notna(), "directory"].tolist() == [str(bad.relative_to(iops))]
-    bins = io.read(table(copy, f"{name}/latency_bins"), "latency_bins")
-    of_cell = (bins["round"] == inside) & (bins["read_share_pct"] == 0)
-    assert not of_cell.any()
-    windows = io.read(table(copy, f"{name}/steady_state"), "steady_state")
-    assert not ((windows["window_start"] <= inside) & (windows["window_end"] >= inside)).any()
-
-    summary = io.read(table(copy, "summary"), "summary")
-    evidence = {path for row in summary["evidence"] for path in row}
-    assert f"{name}/{bad.relative_to(iops)}" not in evidence
-    assert not any("again" in name for row in summary["recordings"] for name in row)
-    values = summary[(summary["drive"] == "op7") & (summary["measurement"] == "pts-iops")]
-    writes = values[(values["cell_label"] == "RND 4KiB 0/100") & (values["metric"] == "iops")]
-    first, last = windows[["window_start", "window_end"]].iloc[0]
-    counted = sound(cells)
-    counted = counted[counted["round"].between(first, last) & (counted["read_share_pct"] == 0)]
-    assert writes["value"].tolist() == pytest.approx([counted["iops"].mean()])
-    report = (copy.folder / "results/report/index.html").read_text()
-    assert place in report
-    assert f"{name} again" in report
-    assert copy.to_do() == {}
 
 
 @pytest.mark.long

@@ -1,56 +1,24 @@
-"""`drivelab run` from the user's view: the result, a second run, mistakes, and a crash."""
+"""`drivelab run` from the user's view: the result, a crash, a failure, and planted modules."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
+import zlib
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
-from mini_project import Project
+from mini_project import STUDY, Project
 
 from drivelab.recording.writer import read_journal
 from drivelab.tables import io
-
-
-def test_a_second_run_prints_the_result_and_does_nothing(copy: Project) -> None:
-    before = copy.recordings()
-    done = copy.drivelab("run", "config/mini.yaml")
-    assert done.returncode == 0, done.stderr
-    assert "Virtual clock, not real time" in done.stdout
-    assert "Report: results/report/index.html" in done.stdout
-    assert sum(line.startswith("  ") for line in done.stdout.splitlines()) == 3
-    assert done.stdout.splitlines()[-1] == "Nothing was excluded from the results."
-    assert copy.recordings() == before
-
-
-def test_the_plan_writes_nothing(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    shown = project.drivelab("plan", "--commands", "config/mini.yaml")
-    assert shown.returncode == 0, shown.stderr
-    assert "reduced: loop runtime: 100ms instead of 60s" in shown.stdout
-    assert not (project.folder / "results").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("run", "config/nothing.yaml"), "config/nothing.yaml: the file does not exist"),
-        (("measure", "nothing.json", "--after", "x"), "nothing.json: the plan does not exist"),
-        (("virtual", "start", "nothing"), "nothing"),
-        (("capture-trace", "config/mini.yaml", "sqlite", "-o", "x"), "traces.sqlite"),
-        (("test", "nothing"), "the tests are in the source of drivelab"),
-    ],
-)
-def test_mistakes_give_messages_without_a_traceback(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
-    refused = Project(tmp_path / "project").drivelab(*arguments)
-    assert refused.returncode == 2
-    assert words in refused.stderr
-    assert "Traceback" not in refused.stderr
 
 
 def test_a_missing_or_old_fio_is_refused_before_any_write(tmp_path: Path) -> None:
@@ -142,3 +110,45 @@ def test_what_was_measured_before_a_failure_is_reported(copy: Project) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "Nothing was excluded from the results."
     assert copy.to_do() == {}
+
+
+NAMES = ("argparse", "contextlib", "json", "numpy", "pandas", "snakemake", "subprocess", "tempfile", "typst", "yaml")
+USER = "zoe-user-name"
+_STREAM = re.compile(rb"stream\r?\n(.*?)endstream", re.DOTALL)
+
+
+def _text(path: Path) -> bytes:
+    """Return all text of a file: that of Parquet with its metadata and columns, that of PDF with its streams."""
+    if path.suffix == ".parquet":
+        table = pq.read_table(path)
+        return f"{table.schema.metadata} {table.to_pydict()}".encode()
+    data = path.read_bytes()
+    streams = _STREAM.findall(data) if path.suffix == ".pdf" else []
+    return data + b"".join(zlib.decompressobj().decompress(part) for part in streams if part[:1] == b"x")
+
+
+@pytest.mark.long
+def test_planted_modules_do_not_run_and_the_archive_names_nobody(tmp_path: Path) -> None:
+    project = Project(tmp_path / USER / "project")
+    text = STUDY.replace("[op7, op28]", "[op7]").replace("basis: op7\n", "")
+    (project.folder / "config/mini.yaml").write_text(text)
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in NAMES:
+        (here / f"{name}.py").write_text(
+            "from pathlib import Path\nPath(__file__).with_suffix('.ran').touch()\nraise SystemExit('planted')\n"
+        )
+    names = {"HOME": str(tmp_path / USER), "USER": USER, "LOGNAME": USER}
+    environment = {name: value for name, value in project.environment.items() if name != "PYTHONSAFEPATH"} | names
+    archive = tmp_path / "study.tar.gz"
+    for words in (["run", "config/mini.yaml"], ["archive", "create", "config/mini.yaml", "-o", str(archive)]):
+        command = [str(Path(sys.executable).with_name("drivelab")), *words]
+        done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert list(here.glob("*.ran")) == []
+
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path / "out", filter="data")
+    files = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert {".parquet", ".pdf", ".html", ".json", ".log"} <= {path.suffix for path in files}
+    assert [str(path) for path in files if USER.encode() in _text(path) or USER in str(path)] == []

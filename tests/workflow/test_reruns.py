@@ -1,7 +1,4 @@
-"""Reruns: nothing runs twice, and no file of another study is used.
-
-test_rerun_truth.py checks the jobs that each change leads to.
-"""
+"""Reruns: nothing runs twice, each change leads to exactly the listed jobs, and no file of another study is used."""
 
 from __future__ import annotations
 
@@ -11,7 +8,11 @@ from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pytest
+import rerun_changes as after
 from mini_project import Project
+from rerun_cases import CASES, OTHER_RECORDINGS, Case, measured, of
+
+from drivelab.tables import io
 
 
 def test_a_dry_run_plans_the_whole_chain(tmp_path: Path) -> None:
@@ -53,21 +54,6 @@ def test_a_snakemake_killed_after_a_stage_leads_to_the_report(copy: Project) -> 
     assert {"measure", "report"} <= copy.to_do().keys()
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("name: mini", "name: other", "belongs to study 'mini'"),
-        ("drives: [op7, op28]", "drives: [op7, op29]", "op29"),
-    ],
-)
-def test_another_studys_results_and_a_mistake_are_refused(copy: Project, old: str, new: str, words: str) -> None:
-    copy.edit("config/mini.yaml", old, new)
-    refused = copy.snakemake("--dry-run")
-    assert refused.returncode != 0
-    assert words in refused.stdout + refused.stderr
-    assert "Traceback" not in refused.stdout + refused.stderr
-
-
 @pytest.mark.long
 def test_recordings_of_different_captures_are_not_compared(copy: Project) -> None:
     manifest = next(m for m in sorted(copy.recordings()) if "trace-replay" in m)
@@ -78,3 +64,51 @@ def test_recordings_of_different_captures_are_not_compared(copy: Project) -> Non
     assert refused.returncode != 0
     log = (copy.folder / "results/logs/analysis.log").read_text()
     assert "used a different capture of trace 'sqlite'" in log
+
+
+HARMLESS = [case for case in CASES if not (case.jobs or case.alone)]
+ALONE = [case for case in CASES if case.jobs or case.alone]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", ALONE, ids=[case.change for case in ALONE])
+def test_a_change_leads_to_exactly_these_jobs(case: Case, copy: Project) -> None:
+    case.make(copy)
+    before = copy.evidence()
+    assert copy.jobs() == case.jobs
+    if case.runs:
+        copy.run()
+        assert copy.jobs() == {}, "nothing is left to do"
+        assert copy.evidence().items() >= before.items(), "recordings stay unchanged"
+
+
+@pytest.mark.long
+def test_harmless_changes_lead_to_no_job(copy: Project) -> None:
+    assert copy.jobs() == {}, "a finished study"
+    for case in HARMLESS:
+        case.make(copy)
+    assert copy.jobs() == {}
+
+
+@pytest.mark.long
+def test_a_firmware_update_keeps_earlier_recordings_and_mixes_nothing(copy: Project) -> None:
+    after.PINNED(copy)
+    copy.run()
+    after.updated(after.FIRMWARE_B)(copy)
+    refused = copy.snakemake("--dry-run")
+    assert f"drive 'op7' is pinned to firmware {after.FIRMWARE_A}" in refused.stdout + refused.stderr
+    before = copy.evidence()
+
+    after.sheet(after.FIRMWARE_A, after.FIRMWARE_B)(copy)
+    assert copy.jobs() == measured(of(["op7"])) | OTHER_RECORDINGS
+    copy.run()
+    assert copy.jobs() == {}
+    assert copy.evidence().items() > before.items()
+    tables = copy.folder / "results/tables"
+    drives = io.read(tables / "drives.parquet", "drives")
+    assert dict(zip(drives["drive"], drives["firmware"], strict=True)) == {
+        "op7": after.FIRMWARE_B, "op28": after.FIRMWARE_A
+    }  # fmt: skip
+    conditions = io.read(tables / "conditions.parquet", "conditions")
+    of_op7 = conditions[(conditions["facet"] == "firmware") & (conditions["drive"] == "op7")]
+    assert set(of_op7["value"]) == {after.FIRMWARE_B}

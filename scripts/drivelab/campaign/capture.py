@@ -22,8 +22,8 @@ def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
     This process starts the virtual drive if needed, and writes to no other drive. Raises UserError when the application
     fails, and when the tracer lost events: an incomplete trace is not a valid workload for comparisons.
     """
-    source = campaign.study.traces[name]
-    if source.capture is None or source.origin is None:
+    source = campaign.study.traces.get(name)
+    if source is None or source.capture is None or source.origin is None:
         raise UserError(f"{campaign.study.path}: key 'traces.{name}' has no 'capture'; add 'capture' and 'origin'")
     spec = applications.load(APPLICATIONS, source.capture)
     refuse_foreign_application(spec, campaign.study.results)

@@ -145,6 +145,8 @@ def test_an_archive_has_the_files_their_times_and_checksums(study: Study, tmp_pa
     assert packed.pop("SHA256SUMS")
     assert packed == {item.name: item.mtime_ns // 10**9 for item in items}
     assert not verify(archive).altered
+    write_archive(study, contents(study), tmp_path / "again.tar.gz")
+    assert (tmp_path / "again.tar.gz").read_bytes() == archive.read_bytes()
 
 
 def test_altered_recording_is_reported_and_archived(study: Study, tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
-import io
 import os
 import subprocess
 import sys
@@ -15,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from made_archives import archive, compressed, packed, sha256
 
 from drivelab.archive import restore
-from drivelab.archive.tar import MOST_LIST_BYTES, Writer
+from drivelab.archive.tar import MOST_LIST_BYTES
 from drivelab.archive.verify import verify
 from drivelab.core.errors import UserError
 from drivelab.plan.drive_sheet import load_sheet
@@ -44,33 +43,6 @@ CODE = [
     ".snakemake/metadata/@x/" + base64.urlsafe_b64encode(b"results/../x").decode(),
 ]  # fmt: skip
 """Names that drivelab or other programs would use as code, settings or consent."""
-
-
-def archive(folder: Path, files: dict[str, bytes], top: str = "study") -> Path:
-    path, digests = folder / "archive.tar.gz", {}
-    with path.open("wb") as file:
-        writer = Writer(file)
-        for name, data in files.items():
-            digests[name] = writer.add(f"{top}/{name}", io.BytesIO(data), len(data), 1_700_000_000)
-        sums = lines_of(digests)
-        writer.add(f"{top}/{CHECKSUMS}", io.BytesIO(sums), len(sums), 1_700_000_000)
-        writer.close()
-    return path
-
-
-def packed(folder: Path, members: list[tuple[tarfile.TarInfo, bytes]], sums: dict[str, str]) -> Path:
-    """Return an archive of arbitrary members, with valid checksums."""
-    lines = lines_of(sums)
-    plain = tarfile.TarInfo(f"study/{CHECKSUMS}")
-    plain.size = len(lines)
-    raw = b"".join(info.tobuf() + data + bytes(-len(data) % 512) for info, data in [*members, (plain, lines)])
-    return compressed(folder, raw + bytes(1024))
-
-
-def compressed(folder: Path, tar: bytes) -> Path:
-    path = folder / "archive.tar.gz"
-    path.write_bytes(gzip.compress(tar))
-    return path
 
 
 def written(folder: Path) -> set[str]:
@@ -221,7 +193,7 @@ def test_link_followed_by_a_file_below_it_is_refused(kind: bytes, tmp_path: Path
     (tmp_path / "outside").mkdir()
     link, below = tarfile.TarInfo("study/results/logs"), tarfile.TarInfo("study/results/logs/x")
     link.type, link.linkname, below.size = kind, str(tmp_path / "outside"), 4
-    sums = {"results/logs": hashlib.sha256(b"").hexdigest(), "results/logs/x": hashlib.sha256(b"evil").hexdigest()}
+    sums = {"results/logs": sha256(b""), "results/logs/x": sha256(b"evil")}
     path = packed(tmp_path, [(link, b""), (below, b"evil")], sums)
     with pytest.raises(UserError, match=r"altered since it was written \(results/logs\)"):
         restore.restore(path, tmp_path / "new")
@@ -232,7 +204,7 @@ def test_link_followed_by_a_file_below_it_is_refused(kind: bytes, tmp_path: Path
 def test_two_files_with_one_name_are_refused(tmp_path: Path) -> None:
     info = tarfile.TarInfo("study/results/logs/x")
     info.size = 4
-    path = packed(tmp_path, [(info, b"good"), (info, b"evil")], {"results/logs/x": hashlib.sha256(b"evil").hexdigest()})
+    path = packed(tmp_path, [(info, b"good"), (info, b"evil")], {"results/logs/x": sha256(b"evil")})
     with pytest.raises(UserError, match="altered since it was written"):
         restore.restore(path, tmp_path / "new")
     assert not (tmp_path / "new").exists()
@@ -247,7 +219,7 @@ def test_sparse_file_is_refused(tmp_path: Path) -> None:
     header[483:495] = b"\x80" + (1 << 60).to_bytes(11, "big")
     header[148:156] = b"        "
     header[148:156] = b"%06o\0 " % sum(header)
-    sums = lines_of({"results/logs/x": hashlib.sha256(b"").hexdigest()})
+    sums = lines_of({"results/logs/x": sha256(b"")})
     plain = tarfile.TarInfo(f"study/{CHECKSUMS}")
     plain.size = len(sums)
     path = compressed(tmp_path, bytes(header) + plain.tobuf() + sums + bytes(-len(sums) % 512 + 1024))
@@ -286,7 +258,7 @@ def test_archive_larger_than_free_space_is_refused(tmp_path: Path, monkeypatch: 
 def test_no_file_is_executable_or_has_a_special_bit(tmp_path: Path) -> None:
     info = tarfile.TarInfo("study/results/logs/x")
     info.mode, info.uid, info.gid = 0o6777, 12345, 12345
-    path = packed(tmp_path, [(info, b"")], {"results/logs/x": hashlib.sha256(b"").hexdigest()})
+    path = packed(tmp_path, [(info, b"")], {"results/logs/x": sha256(b"")})
     restore.restore(path, tmp_path / "new")
     status = (tmp_path / "new/results/logs/x").stat()
     assert status.st_mode & 0o7133 == 0

@@ -1,32 +1,28 @@
-"""Descriptions of protocols, and the example in docs/protocols.md."""
+"""Lists and pages of protocols, the example in docs/protocols.md, and what a plan says of its traces."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from made_traces import Row, write
+from stages import lines, plan_of, run_stages
 
 from drivelab.campaign import protocol_page
 from drivelab.campaign import protocol_page as protocol_subject
-from drivelab.campaign.planning import Campaign
+from drivelab.campaign.introduction import trace_limits
 from drivelab.campaign.procedure import procedure, total
+from drivelab.campaign.protocol_page import START
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.plan.grammar import load, resolve
-from drivelab.recording.writer import read_journal
-from drivelab.run.condition import precondition, purge
-from drivelab.run.measure import measure
 
 ROOT = Path(__file__).resolve().parents[3]
 PROTOCOLS = sorted((ROOT / "config/protocols").glob("*.yaml"))
 WORDS, SUBJECT = protocol_subject.imagined("1TB", 2000.0)
-STUDY = """\
-name: mine
-clock: virtual
-drives: [op7]
-measurements: [{protocol: my-mix, scale: demo}]
-"""
 
 
 def example() -> str:
@@ -52,12 +48,9 @@ def test_a_new_protocol_needs_only_a_file(project: Path, capsys: pytest.CaptureF
     assert main(["protocol", "show", "config/protocols/my-mix.yaml", "--drive", "op7"]) == 0
     output = capsys.readouterr().out
     assert "5 to 25 rounds of 4 cells of 1 min" in output
-    Path("config/mine.yaml").write_text(STUDY)
-    (planned,) = Campaign.load("config/mine.yaml").plans
-    purge(planned.plan, Path("purged"))
-    precondition(planned.plan, Path("purged"), Path("conditioned"))
-    measure(planned.plan, Path("conditioned"))
-    cells = [line for line in read_journal(planned.plan.recording_path) if line["event"] == "cell"]
+    plan = plan_of("{protocol: my-mix, scale: demo}")
+    run_stages(plan)
+    cells = lines(plan, "cell")
     assert [line["workload"]["queue_depth"] for line in cells[:4]] == [1, 4, 16, 64]
 
 
@@ -124,3 +117,41 @@ def test_a_protocol_that_does_not_fit_the_drive_is_refused(capsys: pytest.Captur
     assert "8GiB is larger than the drive of 32MiB" in capsys.readouterr().err
     assert main(["protocol", "show", "pts-iops", "--drive", "op7-512e", "--capacity", "1TB"]) == 2
     assert "--drive sets capacity and speed" in capsys.readouterr().err
+
+
+def test_every_shipped_protocol_has_a_family_and_an_estimate_on_a_large_drive(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["protocol", "list", "--json", "--capacity", "1TB"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert sorted(entry["name"] for entry in listed) == sorted(path.stem for path in PROTOCOLS)
+    assert {entry["family"] for entry in listed} == set(protocol_page.FAMILIES)
+    assert [entry["name"] for entry in listed if entry["start"]] == list(START)
+    assert not [entry["unfit"] for entry in listed if entry["unfit"]]
+    assert all(0 < entry["takes"]["least_s"] <= entry["takes"]["most_s"] for entry in listed)
+
+
+def test_a_protocol_that_does_not_fit_the_drive_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["protocol", "list", "--capacity", "1GiB"]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("* quick ")]
+    assert line.endswith("Quick look (does not fit this drive)")
+
+
+def test_times_are_in_whole_minutes_or_hours() -> None:
+    _, subject = protocol_page.imagined("1TB", 2000.0)
+    entries = protocol_page.entries(
+        [load(ROOT / f"config/protocols/{name}.yaml") for name in ("pts-iops", "quick")], subject
+    )
+    assert [(entry.name, entry.time) for entry in entries] == [("quick", "3 to 4 min"), ("pts-iops", "5 to 24 h")]
+
+
+@pytest.mark.parametrize(
+    ("provenance", "limits"),
+    [
+        ({}, []),
+        ({"lost": {"overrun": 2}}, ["LOSSY, 2 events are missing from it"]),
+        ({"begins": "issue"}, ["replayed from issue times, not queue times"]),
+    ],
+)
+def test_the_plan_says_what_a_trace_lacks(tmp_path: Path, provenance: dict[str, Any], limits: list[str]) -> None:
+    assert trace_limits(write(tmp_path / "t.parquet", [Row(0)], provenance)) == limits

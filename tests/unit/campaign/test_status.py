@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stages import plans_of, run_stages
 
 from drivelab.campaign.status import DriveStatus, campaign_of, study_status
 from drivelab.cli.main import main
@@ -43,6 +44,9 @@ measurements:
         cells: {read_share: [100, 0], block_size: [4KiB]}
         until: {steady_state: {track: [{read_share: 0, block_size: 4KiB, metric: iops}]}}
 """
+_AGAIN = STUDY.partition("measurements:\n")[2].replace("protocol: pts-iops", "name: again\n    protocol: pts-iops")
+TWICE = STUDY.replace("auto", "virtual").replace("[op7, op28]", "[op7]") + _AGAIN
+"""A study of two measurements of one drive."""
 
 
 @pytest.fixture
@@ -55,12 +59,6 @@ def plans(project: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
 def rows() -> dict[str, DriveStatus]:
     statuses = study_status(campaign_of(load_study(Path("config/mine.yaml"))))
     return {row.drive: row for row in statuses}
-
-
-def run(plan: Plan) -> None:
-    purge(plan, Path("purged"))
-    precondition(plan, Path("purged"), Path("sealed"))
-    measure(plan, Path("sealed"))
 
 
 def a_status(plan: Plan, **changes: Any) -> Status:
@@ -95,14 +93,14 @@ def test_status_before_the_start_in_real_time(plans: list[Plan], monkeypatch: py
 
 
 def test_done_and_to_do(plans: list[Plan]) -> None:
-    run(plans[0])
+    run_stages(plans[0])
     by_drive = rows()
     assert (by_drive["op7"].state, by_drive["op7"].done, by_drive["op7"].left_s) == ("done", 1, 0)
     assert by_drive["op28"].state == "to do"
 
 
 def test_the_recordings_determine_the_clock(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
-    run(plans[0])
+    run_stages(plans[0])
     monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: None)
     assert rows()["op7"].state == "done"
 
@@ -117,8 +115,8 @@ def test_a_running_drive_shows_round_iops_and_time_left(plans: list[Plan], monke
             seen.append(rows()["op7"])
 
     monkeypatch.setattr(Progress, "say", spy)
-    run(plans[1])
-    run(plans[0])
+    run_stages(plans[1])
+    run_stages(plans[0])
     row = seen[-1]
     assert (row.state, row.stage, row.round) == ("running", "measure", 3)
     assert row.rounds_at_most is not None
@@ -159,14 +157,12 @@ def test_between_two_stages_of_a_chain(plans: list[Plan]) -> None:
 
 
 def test_between_two_recordings_the_next_one_is_shown(project: Path) -> None:
-    second = STUDY.partition("measurements:\n")[2].replace("protocol: pts-iops", "name: again\n    protocol: pts-iops")
-    text = STUDY.replace("auto", "virtual").replace("[op7, op28]", "[op7]") + second
-    Path("config/mine.yaml").write_text(text + "runs: 3\norder: {random: 1}\n")
+    Path("config/mine.yaml").write_text(TWICE + "runs: 3\norder: {random: 1}\n")
     campaign = campaign_of(load_study(Path("config/mine.yaml")))
     plans = sorted((planned.plan for planned in campaign.plans), key=campaign.order)
     assert [(plan.measurement, plan.run) for plan in plans[:3]] == [("again", 1), ("pts-iops", 1), ("again", 2)]
-    run(plans[0])
-    run(plans[1])
+    run_stages(plans[0])
+    run_stages(plans[1])
     row = rows()["op7"]
     assert (row.state, row.done, row.planned) == ("between stages", 2, 6)
     assert (row.next_recording, row.next_stage) == (plans[2].recording, "purge")
@@ -213,9 +209,7 @@ def test_a_failure_shows_its_reason_until_the_next_stage(plans: list[Plan]) -> N
 @pytest.fixture
 def two_plans(project: Path) -> list[Plan]:
     """Two plans of one drive, in their order."""
-    second = STUDY.partition("measurements:\n")[2].replace("protocol: pts-iops", "name: again\n    protocol: pts-iops")
-    Path("config/mine.yaml").write_text(STUDY.replace("auto", "virtual").replace("[op7, op28]", "[op7]") + second)
-    return [planned.plan for planned in campaign_of(load_study(Path("config/mine.yaml"))).plans]
+    return plans_of(TWICE)
 
 
 def test_a_failure_is_shown_next_to_the_present_measurement(two_plans: list[Plan]) -> None:
@@ -239,13 +233,13 @@ def test_a_failure_is_shown_until_it_is_fixed(two_plans: list[Plan]) -> None:
     first, second = two_plans
     with pytest.raises(UserError), Progress(first, "purge"):
         raise UserError("no; fix it")
-    run(second)
+    run_stages(second)
     row = rows()["op7"]
     assert (row.state, row.done, row.planned, row.reason, row.unfinished) == ("failed", 1, 2, "no; fix it", ())
     assert row.recording == first.recording
     with Progress(first, "purge"):
         assert (rows()["op7"].state, rows()["op7"].unfinished) == ("running", ())
-    run(first)
+    run_stages(first)
     assert rows()["op7"].state == "done"
 
 
@@ -357,7 +351,7 @@ def test_a_process_of_another_container_is_not_checked(plans: list[Plan]) -> Non
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"recording": 1}', "\0" * 64])
 def test_a_broken_status_hides_nothing_else(plans: list[Plan], text: str) -> None:
-    run(plans[0])
+    run_stages(plans[0])
     status_path(plans[0]).write_text(text)
     status_path(plans[1]).write_text(text)
     assert {name: row.state for name, row in rows().items()} == {"op7": "done", "op28": "to do"}
@@ -372,7 +366,7 @@ def test_an_unfinished_measurement_without_a_process_is_interrupted(plans: list[
 
 
 def test_a_broken_manifest_does_not_stop_the_status(plans: list[Plan]) -> None:
-    run(plans[0])
+    run_stages(plans[0])
     (plans[0].recording_path / "recording.json").write_text("{")
     assert rows()["op7"].state == "done"
     assert (rows()["op28"].left_s or 0) > 0

@@ -8,13 +8,13 @@ from typing import Any
 import pandas as pd
 import pytest
 from made_plans import made_plan
+from stages import conditioned, lines, run_stages
 
 from drivelab.analysis.values.recovery import idle_recovery
 from drivelab.analysis.values.summary import summary_table
 from drivelab.collect.collect import collect
 from drivelab.plan.cell import Cell
 from drivelab.run import clock_device
-from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.tables import io
 from drivelab.tables.windows import windows_table
@@ -32,12 +32,9 @@ def tables_of(
     folder: Path, steps: list[dict[str, Any]], condition: dict[str, Any] | None = None
 ) -> dict[str, pd.DataFrame]:
     """Measure the steps and return the tables as read from disk."""
-    plan = made_plan(folder, steps, condition or {}, model=SLC)
-    purge(plan, folder / "purged.json")
-    precondition(plan, folder / "purged.json", folder / "conditioned.json")
-    measure(plan, folder / "conditioned.json")
+    recording = run_stages(made_plan(folder, steps, condition or {}, model=SLC), folder)
     tables = {}
-    for name, table in collect(plan.recording_path, reduced=False).items():
+    for name, table in collect(recording, reduced=False).items():
         io.write(table, folder / f"{name}.parquet", name)
         tables[name] = io.read(folder / f"{name}.parquet", name)
     return tables
@@ -142,14 +139,16 @@ def test_the_gap_of_an_interrupted_soak_precedes_the_resumed_part(
         (directory / "exit_code").unlink()
         raise KeyboardInterrupt
 
-    purge(plan, tmp_path / "purged.json")
-    precondition(plan, tmp_path / "purged.json", tmp_path / "conditioned.json")
+    conditioned(plan, tmp_path)
     for _ in range(2):
         with monkeypatch.context() as patch:
             patch.setattr(clock_device.ClockDevice, "run", killed)
             with pytest.raises(KeyboardInterrupt):
                 measure(plan, tmp_path / "conditioned.json")
     measure(plan, tmp_path / "conditioned.json")
+    parts = lines(plan, "soak")
+    assert [(line["finished"], line["first_slice"]) for line in parts] == [(False, 1), (False, 4), (True, 7)]
+    assert sum(line["runtime_s"] for line in parts) == pytest.approx(0.4, abs=0.11)
     cells = collect(plan.recording_path, reduced=False)["cells"]
     soak = cells[cells["kind"] == "soak"]
     assert soak["round"].tolist() == list(range(1, 9))

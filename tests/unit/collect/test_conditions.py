@@ -11,12 +11,11 @@ import pandas as pd
 import pytest
 from made_plans import made_plan
 from made_recordings import without_checksums
+from stages import run_stages
 
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
-from drivelab.run.condition import precondition, purge
-from drivelab.run.measure import measure
 from drivelab.tables import io
 
 WRITE: dict[str, Any] = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1,
@@ -30,9 +29,7 @@ def recorded(folder: Path, **changed: Any) -> Plan:
     steps = [{"loop": {"cells": [cell], "until": {"rounds": 1}, "cold_rounds": 0}}]
     plan = made_plan(folder, steps, changed.pop("condition", {}), model=changed.pop("model", None),
                      **{"class": CLASS, **changed})  # fmt: skip
-    purge(plan, folder / "purged.json")
-    precondition(plan, folder / "purged.json", folder / "conditioned.json")
-    measure(plan, folder / "conditioned.json")
+    run_stages(plan, folder)
     return plan
 
 

@@ -1,13 +1,17 @@
+"""Repeats until they agree, and levels of repeated looks, which spend the error as said."""
+
 from __future__ import annotations
 
 import math
 import statistics
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
-from drivelab.criteria.repeats import NextAction, median_of_odd, next_action, relative_standard_error_pct
+from drivelab.criteria.repeats import NextAction, look_level, median_of_odd, next_action, relative_standard_error_pct
 
 AGREEING = [100.0, 101.0, 99.0]
 SCATTERED = [100.0, 150.0, 60.0]
@@ -77,3 +81,26 @@ def test_a_relative_standard_error_equal_to_the_threshold_is_enough() -> None:
 def test_more_than_seven_runs_are_refused() -> None:
     with pytest.raises(ValueError, match="at most 7"):
         next_action([1.0] * 8)
+
+
+@pytest.mark.parametrize(("least", "most"), [(3, 4), (3, 9), (5, 20)])
+def test_looks_together_spend_the_error_as_planned(least: int, most: int) -> None:
+    sums = np.random.default_rng(most).normal(size=(400_000, most)).cumsum(axis=1)
+    crossed = np.zeros(len(sums), dtype=bool)
+    for runs in range(least, most + 1):
+        limit = stats.norm.isf(look_level(0.05, least, most, runs) / 2)
+        crossed |= np.abs(sums[:, runs - 1]) / np.sqrt(runs) > limit
+        assert crossed.mean() == pytest.approx(0.05 * (runs / most) ** 2, abs=0.0012)
+
+
+def test_a_single_look_has_the_whole_level_and_later_looks_more_than_earlier() -> None:
+    assert look_level(0.05, 9, 9, 9) == pytest.approx(0.05)
+    levels = [look_level(0.05, 3, 9, runs) for runs in range(3, 10)]
+    assert levels == sorted(levels)
+    assert levels[0] == pytest.approx(0.05 / 9)
+
+
+@pytest.mark.parametrize("runs", [2, 10])
+def test_a_look_outside_the_plan_has_no_level(runs: int) -> None:
+    with pytest.raises(ValueError, match="no level"):
+        look_level(0.05, 3, 9, runs)

@@ -1,12 +1,28 @@
-"""Describe what taints a cell."""
+"""What taints a cell, and whether the host was its limit; the table of outcomes has each disturbance."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.criteria.taint import DEFAULT, Limits, causes, digest, taints, throttled, told, worst
+from drivelab.criteria.host_limit import CPUS, UNKNOWN, CpuUse, cpu_use, host_limit, most_severe
+from drivelab.criteria.taint import (
+    DEFAULT,
+    KERNEL,
+    Limits,
+    causes,
+    digest,
+    foreign_writes,
+    own_writes,
+    taints,
+    throttled,
+    told,
+    worst,
+)
 
 QUIET = {
     "temperature_min_c": 40.0, "temperature_mean_c": 41.0, "temperature_max_c": 42.0, "temperature_limit_c": 70.0,
@@ -14,39 +30,10 @@ QUIET = {
 }  # fmt: skip
 
 
-def test_a_quiet_cell_has_no_taint() -> None:
-    assert taints(QUIET, DEFAULT) == []
-    assert throttled(QUIET) is False
-
-
 def test_unknown_telemetry_gives_no_taint() -> None:
     assert taints({}, DEFAULT) == []
     assert throttled({"load_pct": 3.0}) is None
     assert throttled({"temperature_max_c": 90.0}) is None, "a temperature without a limit is not enough"
-
-
-@pytest.mark.parametrize(
-    ("changed", "reason"),
-    [
-        ({"thermal_1_transitions": 2.0}, "it slowed down lightly 2 times (thermal management temperature 1)"),
-        ({"thermal_2_transitions": 1.0}, "it slowed down heavily 1 times (thermal management temperature 2)"),
-        ({"thermal_1_s": 12.0}, "it was slowed down lightly for 12 s"),
-        ({"thermal_2_s": 7.0}, "it was slowed down heavily for 7 s"),
-        ({"warning_temperature_min": 1.0}, "it was above its warning temperature for 1 min"),
-        ({"critical_temperature_min": 1.0}, "it was above its critical temperature for 1 min"),
-        ({"temperature_max_c": 70.0}, "the drive reached 70 °C, it warns from 70 °C"),
-        ({"temperature_alarm": 1.0}, "the drive raised its temperature alarm"),
-    ],
-)
-def test_a_drive_that_was_too_hot(changed: dict[str, float], reason: str) -> None:
-    assert taints(QUIET | changed, DEFAULT) == [f"throttled: {reason}"]
-    assert throttled(QUIET | changed) is True
-
-
-def test_an_array_in_another_state() -> None:
-    reason = "array: it was in another state than the measurement asks for"
-    assert taints(QUIET | {"array_other": 1.0}, DEFAULT) == [reason]
-    assert taints(QUIET | {"array_other": 0.0}, DEFAULT) == []
 
 
 def test_stolen_time_and_load_taint_only_above_their_limits() -> None:
@@ -94,3 +81,59 @@ def test_a_reason_without_a_size_is_no_worse_in_any_cell() -> None:
     array = taints({"array_other": 1.0}, DEFAULT)
     assert digest(array * 3) == [f"{array[0]}, in 3 cells"]
     assert worst(array * 3) == digest(digest(array * 3) * 2) == array
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("of", [{}, own_writes(MIB), {KERNEL: {"written_bytes": MIB, "discarded_bytes": 0}}])
+def test_without_both_counts_nothing_is_reported(of: dict[str, Any]) -> None:
+    assert foreign_writes(of) == {}
+    assert taints(foreign_writes(of), DEFAULT) == []
+
+
+def test_the_largest_foreign_write_of_many_cells_is_reported() -> None:
+    reasons = ["foreign: others wrote 900 KiB", "foreign: others wrote 8 MiB", "foreign: others wrote 512 B"]
+    assert digest(reasons) == ["foreign: others wrote 8 MiB at worst, in 3 cells"]
+
+
+@pytest.mark.parametrize(
+    ("use", "limited"),
+    [
+        (CpuUse(90.0), False),
+        (CpuUse(90.1), True),
+        (CpuUse(50.0, 95.0, 40.0), True),
+        (CpuUse(50.0, 90.0, 40.0), False),
+        (UNKNOWN, False),
+    ],
+)
+def test_busy_cpus_limit_a_cell(use: CpuUse, limited: bool) -> None:
+    assert (host_limit(use) is not None) is limited
+
+
+def test_reasons_say_what_the_number_means() -> None:
+    assert host_limit(CpuUse(97.4)) == "fio's threads used 97 % of a CPU each, so the drive may be faster"
+    busy = "the busiest CPUs were 99 % busy, 61 % with interrupts, so the drive may be faster"
+    assert host_limit(CpuUse(20.0, 99.0, 61.0)) == busy
+
+
+def test_as_many_of_the_busiest_cpus_count_as_there_are_threads() -> None:
+    facts = {CPUS: {"count": 4, "busiest": [[100.0, 60.0], [80.0, 0.0], [2.0, 0.0], [0.0, 0.0]]}}
+    assert cpu_use(facts, 1, None, 0.0) == CpuUse(None, 100.0, 60.0)
+    assert cpu_use(facts, 2, 70.0, 0.0) == CpuUse(70.0, 90.0, 30.0)
+    assert cpu_use(facts, 64, None, 0.0).busiest_pct == pytest.approx(45.5)
+
+
+def test_a_cpu_that_others_used_shows_nothing() -> None:
+    facts = {CPUS: {"count": 4, "busiest": [[100.0, 0.0], [30.0, 0.0], [0.0, 0.0], [0.0, 0.0]]}}
+    assert cpu_use(facts, 1, None, 25.0).busiest_pct == 0.0, "another program may have kept this CPU busy alone"
+    assert cpu_use(facts, 1, 30.0, None) == CpuUse(30.0), "nobody knows what others used"
+    assert cpu_use({}, 1, 30.0, 0.0) == CpuUse(30.0)
+
+
+def test_reasons_of_many_cells_are_the_first() -> None:
+    texts = [None, math.nan, "91 %", "91 %", "95 %"]
+    assert most_severe(texts) == "91 % (and similar cells)"
+    assert most_severe([most_severe(texts), "95 %"]) == most_severe(texts)
+    assert most_severe(["91 %", "91 %"]) == "91 %"
+    assert most_severe([None, math.nan]) is None

@@ -1,4 +1,4 @@
-"""Job texts, and fio's behaviour with them."""
+"""What fio does with jobs, which the table of outcomes has, and the content that it writes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import zlib
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -28,25 +29,6 @@ RANGE = Cell("random", 0, 4096, threads=1, queue_depth=1, block_size_max_bytes=M
 def options(cell: Cell) -> dict[str, str]:
     text = job_text(cell, "/dev/x", "psync", 64 * MIB, 512, 7)
     return dict(line.split("=", 1) for line in text.splitlines()[1:])
-
-
-def test_one_block_size_gives_bs() -> None:
-    job_options = options(Cell("random", 0, 4096, threads=1, queue_depth=1, runtime_s=1.0))
-    assert job_options["bs"] == "4096"
-    assert "bsrange" not in job_options
-
-
-def test_nvme_commands_go_to_a_character_device() -> None:
-    usual = Cell("random", 100, 4096, threads=2, queue_depth=16, runtime_s=1.0)
-    commands = replace(usual, nvme=True)
-    text = job_text(commands, "/dev/ng0n1", "io_uring", 64 * MIB, 512, 7)
-    added = dict(line.split("=", 1) for line in text.splitlines()[1:]).items() - options(usual).items()
-    assert dict(added) == {
-        "filename": "/dev/ng0n1", "ioengine": "io_uring_cmd", "cmd_type": "nvme", "direct": "0",
-    }  # fmt: skip
-    assert commands.label == "RND 4KiB 100/0, as NVMe commands T2Q16"
-    with pytest.raises(UserError, match="needs io_uring"):
-        refuse_submission(commands, "libaio", "drive 'a'", polls=True)
 
 
 def test_threads_do_not_poll_for_commands_of_an_older_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,27 +67,6 @@ def test_how_ios_are_submitted_is_the_cells_choice(monkeypatch: pytest.MonkeyPat
         refuse_submission(chosen, "io_uring", "drive 'a'", polls=False)
 
 
-def test_each_workload_has_its_own_cpus() -> None:
-    beside = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1}
-    cell = Cell("random", 100, 4096, threads=2, queue_depth=1, runtime_s=1.0, beside=(beside,))
-    lines = job_text(cell, "/dev/x", "psync", 64 * MIB, 512, 7, cpus=(6, 2, 4)).splitlines()
-    assert [line for line in lines if line.startswith("cpus_allowed=")] == ["cpus_allowed=2,6", "cpus_allowed=4"]
-    assert lines.count("cpus_allowed_policy=split") == 2
-    assert "cpus_allowed" not in options(replace(cell, beside=None))
-
-
-def test_a_range_of_block_sizes() -> None:
-    job_options = options(RANGE)
-    assert job_options["bsrange"] == "4096-1048576"
-    assert "bs" not in job_options
-    assert RANGE.workload == "RND 4KiB-1024KiB 0/100"
-
-
-def test_a_volume_holds_the_largest_block() -> None:
-    small = Cell("random", 0, 4096, threads=1, queue_depth=1, block_size_max_bytes=MIB, volume_bytes=8192)
-    assert int(options(small)["io_size"]) == MIB
-
-
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 def test_fio_draws_every_size_of_a_range_equally_often(tmp_path: Path) -> None:
     """About 800 writes: sizes and offsets are multiples of 4 KiB up to 1 MiB, half of them below the middle."""
@@ -128,12 +89,6 @@ def test_fio_draws_every_size_of_a_range_equally_often(tmp_path: Path) -> None:
     assert sum(lengths) / len(lengths) == pytest.approx((4096 + MIB) / 2, rel=0.08)
 
 
-def test_a_rate_is_each_threads_share_in_bytes() -> None:
-    cell = Cell("random", 70, 4096, threads=3, queue_depth=1, runtime_s=1.0, rate_iops=1000.0)
-    assert options(cell)["rate"] == f"{7000 * 4096 // 30},{3000 * 4096 // 30}"
-    assert options(replace(cell, read_share=0))["rate"] == f"{1000 * 4096 // 3}"
-
-
 def sections(cell: Cell) -> dict[str, dict[str, str]]:
     parser = configparser.ConfigParser(interpolation=None)
     parser.read_string(job_text(cell, "/dev/x", "psync", 64 * MIB, 512, 7))
@@ -142,16 +97,6 @@ def sections(cell: Cell) -> dict[str, dict[str, str]]:
 
 BESIDE = {"pattern": "sequential", "read_share": 100, "block_size_bytes": 65536, "threads": 2, "queue_depth": 8}
 TWO = Cell("random", 0, 4096, threads=3, queue_depth=2, runtime_s=2.5, beside=BESIDE)
-
-
-def test_two_workloads_are_two_sections_of_one_group() -> None:
-    by_section = sections(TWO)
-    assert list(by_section) == ["cell", "beside"]
-    assert [section["rw"] for section in by_section.values()] == ["randwrite", "read"]
-    assert [section["numjobs"] for section in by_section.values()] == ["3", "2"]
-    assert [section["iodepth"] for section in by_section.values()] == ["2", "8"]
-    assert all(section["group_reporting"] == "1" and section["runtime"] == "2500ms" for section in by_section.values())
-    assert by_section["beside"]["offset_increment"] == str(32 * MIB)
 
 
 def fio_run(cell: Cell, folder: Path, *, engine: str = "psync") -> Path:
@@ -246,7 +191,46 @@ def test_synchronous_writes_append_to_a_file(tmp_path: Path) -> None:
     assert cell.workload == "SEQ 4KiB 0/100, fsync"
 
 
-def test_synchronous_writes_to_a_device_do_not_append() -> None:
-    job_options = options(Cell("sequential", 0, 4096, threads=1, queue_depth=1, runtime_s=1.0, synchronous=True))
-    assert (job_options["sync"], job_options["direct"], job_options["ioengine"]) == ("sync", "0", "psync")
-    assert "file_append" not in job_options
+CAPACITY = 8 * MIB
+
+
+def written(
+    folder: Path, block_size_bytes: int, entropy: float | None = None, *, depth: int = 32, **more: Any
+) -> bytes:
+    """Return the file's content after one pass of writes with `depth` blocks in flight."""
+    target = folder / "target"
+    target.write_bytes(bytes(CAPACITY))
+    cell = Cell("sequential", 0, block_size_bytes, threads=1, queue_depth=depth, volume_bytes=CAPACITY,
+                entropy=entropy, **more)  # fmt: skip
+    text = job_text(cell, str(target), "libaio", CAPACITY, 512, 7).replace("direct=1\n", "")
+    (folder / "job.fio").write_text(text)
+    done = subprocess.run(["fio", "job.fio"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return target.read_bytes()
+
+
+def compressed(content: bytes) -> float:
+    """Return the compressed share of the length, with a window of 32 KiB."""
+    return len(zlib.compress(content, 6)) / len(content)
+
+
+@pytest.mark.parametrize(
+    ("block_size_bytes", "least"), [(512, 0.99), (4096, 0.99), (32768, 0.99), (65536, 0.94), (MIB, 0.94)]
+)
+def test_content_is_incompressible_and_no_page_repeats(tmp_path: Path, block_size_bytes: int, least: float) -> None:
+    content = written(tmp_path, block_size_bytes)
+    assert compressed(content) > least
+    pages = [content[at : at + 4096] for at in range(0, CAPACITY, 4096)]
+    assert len(set(pages)) == len(pages)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 32])
+@pytest.mark.parametrize("block_size_bytes", [512, 4096])
+def test_no_page_repeats_if_small_blocks_reuse_buffers(tmp_path: Path, block_size_bytes: int, depth: int) -> None:
+    content = written(tmp_path, block_size_bytes, depth=depth, reuse_buffers=True)
+    pages = [content[at : at + 4096] for at in range(0, CAPACITY, 4096)]
+    assert len(set(pages)) == len(pages)
+
+
+def test_entropy_is_the_share_that_does_not_compress(tmp_path: Path) -> None:
+    assert compressed(written(tmp_path, 4096, entropy=0.5)) == pytest.approx(0.5, abs=0.05)

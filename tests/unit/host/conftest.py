@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from made_up_hosts import PROGRAMS, Build, lay_out, machine_of
+from made_up_hosts import Build, lay_out, machine_of, programs
 
 from drivelab.host.machine import Machine
 
@@ -23,13 +23,7 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build:
         machines.append(root)
         lay_out(root, files)
         (root / "timers").write_text("".join(f"{unit}\n" for unit in sorted(timers.split())))
-        programs = root / "bin"
-        programs.mkdir(exist_ok=True)
-        for name, text in PROGRAMS.items():
-            path = programs / name
-            path.write_text(text.format(root=root))
-            path.chmod(0o755)
-        monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+        monkeypatch.setenv("PATH", f"{programs(root)}:{os.environ['PATH']}")
         return machine_of(root, synchronised=synchronised)
 
     return make

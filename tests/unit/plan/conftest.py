@@ -5,12 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-MEASUREMENTS = """measurements:
-  - {protocol: pts-iops, scale: demo}
-  - {protocol: pts-write-saturation, scale: demo}
-  - {protocol: trace-replay, scale: demo, trace: sqlite}
-"""
+from cases import MEASUREMENTS
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
-"""`exclude` and `include`: the remaining combinations, the refusals, and unchanged other plans."""
+"""Combinations, runs and growth of a study, and what leaves other plans unchanged."""
 
 from __future__ import annotations
 
+import json
 from itertools import product
 from pathlib import Path
 
@@ -9,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drivelab.archive.kinds import is_kept
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
-from drivelab.plan.design import NO_PLATFORM, Design
-from drivelab.plan.study import load_study
+from drivelab.criteria.repeats import look_level
+from drivelab.plan.design import LOOKS, NO_PLATFORM, Design, Growth
+from drivelab.plan.study import Study, load_study
 from drivelab.plan.study_parts import MeasurementChoice
 
 DRIVES, MEASUREMENTS, PLATFORMS = ("a", "b", "c"), ("m", "n"), ("p", "q")
@@ -96,30 +99,6 @@ def test_an_excluded_drive_can_be_included_on_one_platform() -> None:
     assert {key: runs for key, runs in runs.items() if key[:2] == ("m", "a")} == {("m", "a", "q"): 3}
 
 
-@pytest.mark.parametrize(
-    ("exclude", "include", "sentence"),
-    [
-        ([{"drives": ["x"]}], [], r"'exclude\[0\]\.drives' names 'x', which is not among.*choose one of a, b, c"),
-        ([{"platforms": ["p"]}], [], r"'exclude\[0\]\.platforms' names 'p'.*there are none"),
-        ([], [{"measurements": ["x"]}], r"'include\[0\]\.measurements' names 'x'"),
-        (
-            [{"drives": ["a"]}, {"drives": ["a"], "measurements": ["m"]}],
-            [],
-            r"'exclude\[1\]' matches no planned measurement",
-        ),
-        ([], [{"drives": ["a"]}], r"'include\[0\]' adds nothing.*already has 1 run;"),
-        ([{"drives": ["c"]}], [{"drives": ["c"]}], r"'include\[0\]' adds nothing.*none of its names is planned.*both"),
-        ([], [{"drives": ["a"], "runs": 3}, {"drives": ["a"]}], r"'include\[1\]' adds nothing.*already has 3 runs;"),
-        ([{"drives": ["a", "b", "c"]}], [], "removes every"),
-    ],
-)
-def test_ineffective_or_invalid_entries_are_refused(
-    exclude: list[dict[str, list[str]]], include: list[dict[str, object]], sentence: str
-) -> None:
-    with pytest.raises(UserError, match=sentence):
-        resolve(exclude, include)
-
-
 STUDY = """\
 name: mine
 results: results
@@ -158,33 +137,93 @@ def test_other_plans_stay_the_same(project: Path) -> None:
     assert after.items() <= before.items()
 
 
-def test_the_basis_must_not_be_excluded(project: Path) -> None:
-    with pytest.raises(UserError, match="basis' is 'op7', on which nothing is measured"):
-        plans("exclude: [{drives: [op7]}]\n")
-
-
-@pytest.mark.parametrize(
-    ("line", "sentence"),
-    [
-        ("budget: {time: soon}", r"'budget\.time': 'soon' is not a duration"),
-        ("budget: {written: 20T}", r"'budget\.written': '20T' is not a volume of data"),
-        ("budget: {endurance: 5}", "budget"),
-        ("budget: {time: 0d}", r"'budget\.time': the duration '0d' is zero"),
-        ("budget: {written: 0TB}", r"'budget\.written' is 0TB, so nothing can run; set a positive limit"),
-        ("budget: {endurance: 0%}", r"'budget\.endurance' is 0%"),
-        ("order: {random: -1}", "order"),
-        ("exclude: [{}]", "exclude"),
-        ("include: [{run: 3}]", "include"),
-    ],
-)
-def test_a_wrong_key_is_refused(project: Path, line: str, sentence: str) -> None:
-    with pytest.raises(UserError, match=rf"config/mine\.yaml.*{sentence}"):
-        plans(line + "\n")
-
-
 def test_concurrency_by_host(project: Path) -> None:
     plans("concurrency: {bench-a: 2}\n")
     study = load_study(Path("config/mine.yaml"))
     assert (study.concurrency_of("bench-a"), study.concurrency_of("other"), study.concurrency_of("any")) == (2, 1, 1)
     plans("concurrency: 3\n")
     assert load_study(Path("config/mine.yaml")).concurrency_of("other") == 3
+
+
+GROWING = """\
+name: mine
+clock: virtual
+drives: [op7, op28]
+runs: {runs}
+measurements:
+  - {{protocol: pts-iops, scale: demo}}
+  - {{protocol: pts-write-saturation, scale: demo, name: soak}}
+"""
+GROWS = "{least: 3, most: 5, until: decided}"
+
+
+def growing(runs: str = GROWS, more: str = "") -> Study:
+    Path("config/mine.yaml").write_text(GROWING.format(runs=runs) + more)
+    return load_study(Path("config/mine.yaml"))
+
+
+def looks(text: str) -> None:
+    path = Path("results/mine") / LOOKS
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def looked(**runs: int) -> None:
+    looks(json.dumps(Growth(3, 5).grown(runs, ("because",)).to_mapping()))
+
+
+def planned() -> dict[str, str]:
+    return {wanted.plan.recording: wanted.plan.digest for wanted in Campaign.load("config/mine.yaml").plans}
+
+
+def test_a_growing_study_plans_the_runs_of_its_last_look(project: Path) -> None:
+    assert (growing().runs, len(planned())) == (3, 12)
+    looked(**{"pts-iops": 4, "soak": 3})
+    assert growing().runs == 4
+    assert {name for name in planned() if name.endswith("run4")} == {
+        name for name in planned() if "/pts-iops/" in name and name.endswith("run4")
+    }
+    assert len(planned()) == 14
+    looked(**{"pts-iops": 5, "soak": 3})
+    of_looks = planned()
+    growing("5")
+    assert of_looks.items() <= planned().items()  # names and digests are those of a fixed number of runs
+
+
+def test_each_look_has_its_own_confidence(project: Path) -> None:
+    assert growing().verdict_confidence_pct == pytest.approx(100 - 100 * look_level(0.05, 3, 5, 3))
+    looked(**{"pts-iops": 4, "soak": 3})
+    grown = growing(more="analysis: {confidence: 90%}\n")
+    assert grown.verdict_confidence_pct == pytest.approx(100 - 100 * look_level(0.1, 3, 5, 4))
+    assert growing("3").verdict_confidence_pct == 95
+
+
+def test_another_plan_after_a_look_is_refused(project: Path) -> None:
+    looked(**{"pts-iops": 4})
+    with pytest.raises(UserError, match=r"3 to 6, but the looks so far counted on 3 to 5.*Restore the key"):
+        growing("{least: 3, most: 6, until: decided}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "[]", "{}", '{"least": 3, "most": 5, "looks": 1}', "[" * 100_000, '{"least": 3, "most": 5, "looks": [{}]}',
+        '{"least": 3, "most": 5, "looks": [{"runs": {"a": 9}, "reasons": []}]}',
+        '{"least": 3, "most": 5, "looks": [{"runs": {"a": Infinity}, "reasons": []}]}',
+    ],
+)  # fmt: skip
+def test_damaged_looks_are_refused(project: Path, text: str) -> None:
+    looks(text)
+    with pytest.raises(UserError, match=r"looks.json: is damaged; delete it"):
+        growing()
+
+
+def test_looks_are_written_as_they_are_read(project: Path) -> None:
+    growth = Growth(3, 5).grown({"pts-iops": 4}, ("because",)).grown({"pts-iops": 5}, ("why", "again"))
+    looks(json.dumps(growth.to_mapping()))
+    assert growing().growth == growth
+    assert growth.facts(95)["reasons"] == ["because", "why", "again"]
+
+
+def test_an_archive_keeps_the_looks() -> None:
+    assert is_kept("results/mine/looks.json")

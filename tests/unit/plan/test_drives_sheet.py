@@ -1,4 +1,4 @@
-"""Optional columns of the drive sheet."""
+"""Columns and rows of the drive sheet, and what of them is in the plan."""
 
 from __future__ import annotations
 
@@ -38,50 +38,10 @@ def test_optional_columns_in_any_order_and_number(tmp_path: Path) -> None:
             assert getattr(empty, name) is None, columns
 
 
-@pytest.mark.parametrize(
-    ("column", "wrong", "reason"),
-    [
-        ("model", "a/b", "model is 'a/b'.*use letters"),
-        *(("over_provisioning_pct", wrong, ".*_pct is.*such as 28") for wrong in ("28%", "-1", "0.28x", "480000")),
-        *(("host", wrong, "host is.*uname -n") for wrong in ("any", "bench a", "-x", "a/b")),
-    ],
-)  # fmt: skip
-def test_a_value_that_does_not_suit_its_column_is_refused(tmp_path: Path, column: str, wrong: str, reason: str) -> None:
-    with pytest.raises(UserError, match=rf"drives\.tsv line 2: {reason}"):
-        row(tmp_path / "drives.tsv", **{column: wrong})
-
-
 def test_the_firmware_is_in_the_plan_only_if_pinned(tmp_path: Path) -> None:
     steps = {"condition": {"purge": "none"}}
     assert drive_subject(row(tmp_path / "a", firmware=""), None, steps) == {"serial": "S1"}
     assert drive_subject(row(tmp_path / "a", firmware="F2"), None, steps) == {"serial": "S1", "firmware": "F2"}
-
-
-def test_a_column_twice(tmp_path: Path) -> None:
-    path = tmp_path / "drives.tsv"
-    path.write_text("drive\tdevice\tserial\tdestructive\tnote\tendurance_tbw\tendurance_tbw\n")
-    with pytest.raises(UserError, match=r"drives\.tsv line 1: the columns must be"):
-        load_sheet(path)
-
-
-@pytest.mark.parametrize(
-    ("header", "fields", "sentence"),
-    [
-        ("", ["600"], "has 6 fields, but the header names 5 columns"),
-        ("\tendurance_tbw\thost", ["600"], "has 6 fields, but the header names 7 columns"),
-    ],
-)
-def test_a_row_with_another_number_of_fields(tmp_path: Path, header: str, fields: list[str], sentence: str) -> None:
-    path = tmp_path / "drives.tsv"
-    row = ["fast", "/dev/disk/by-id/nvme-x", "S1", "yes", "", *fields]
-    path.write_text(f"drive\tdevice\tserial\tdestructive\tnote{header}\n" + "\t".join(row) + "\n")
-    with pytest.raises(UserError) as caught:
-        load_sheet(path)
-    assert str(caught.value) == (
-        f"{path} line 2: {sentence}; give every row one field per column, separated by single tabs (empty if not "
-        "known), and name every optional column (endurance_tbw, over_provisioning_pct, host, firmware, model, kind, "
-        "members, size) in the header"
-    )
 
 
 def test_a_fill_of_the_raw_capacity_needs_over_provisioning(tmp_path: Path) -> None:
@@ -123,28 +83,6 @@ def test_each_kind_is_pinned_and_in_the_plan(tmp_path: Path, kind: str, device: 
     expected |= {"members": ["A", "B"]} if "members" in more else {}
     expected |= {"size_bytes": 16 << 30} if "size" in more else {}
     assert subject == expected
-
-
-@pytest.mark.parametrize(
-    ("kind", "device", "more", "words"),
-    [
-        ("raid", "/dev/md/data", {}, "kind is 'raid'; write drive, partition"),
-        ("array", "/dev/md0", {"members": "A"}, "device '/dev/md0' is not a path under /dev/md"),
-        ("array", "/dev/md/data", {}, "an? array needs members"),
-        ("array", "/dev/md/data", {"members": "A,B"}, "members is 'A,B'; separate the serial numbers by spaces"),
-        ("partition", "/dev/sda1", {"members": "A"}, "device '/dev/sda1' is not a path under /dev/disk/by-partuuid"),
-        ("", "/dev/disk/by-id/x", {"members": "A"}, "a drive has no members"),
-        ("file", "relative", {"size": "1GiB"}, "Give the folder's whole path"),
-        ("file", "/mnt", {}, "size is ''; give the size of the temporary file"),
-        ("file", "/mnt", {"size": "1GB"}, "'1GB' is not a size"),
-        ("volume", "/dev/mapper/v", {"members": "A", "size": "1GiB"}, "a volume has its own"),
-    ],
-)
-def test_a_row_that_does_not_fit_its_kind_is_refused(
-    tmp_path: Path, kind: str, device: str, more: dict[str, str], words: str
-) -> None:
-    with pytest.raises(UserError, match=rf"drives\.tsv line 2: .*{words}"):
-        other(tmp_path / "drives.tsv", kind, device, **more)
 
 
 def test_folders_of_one_file_system_share_its_identifier(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Platforms with a file system: what a study may say, what the plans hold, and what does not fit a file."""
+"""Platforms with a file system: what the plans hold, and what does not fit a file."""
 
 from __future__ import annotations
 
@@ -66,53 +66,6 @@ def test_the_plan_holds_how_the_file_system_is_made_and_mounted() -> None:
     assert again == load_study(Path("config/mine.yaml")).platforms[2].file_system
 
 
-@pytest.mark.parametrize(
-    ("file_system", "message"),
-    [
-        ("{type: zfs}", "'zfs' is not one of ext4, xfs, btrfs, f2fs"),
-        ("{mkfs: [-q]}", "'type' is missing"),
-        ("{type: xfs, mkfs: [-l, logdev=/dev/vda]}", "does not match the pattern"),
-        ("{type: xfs, mkfs: [/dev/vda]}", "does not match the pattern"),
-        ("{type: xfs, mkfs: ['-m reflink=0']}", "does not match the pattern"),
-        ("{type: xfs, mkfs: ['$(reboot)']}", "does not match the pattern"),
-        ("{type: xfs, mkfs: ['']}", "does not match the pattern"),
-        ("{type: xfs, mkfs: -q}", "is not of type array"),
-        ("{type: xfs, mount: [logdev=/dev/vda]}", "does not match the pattern"),
-        ("{type: xfs, mount: ['noatime,ro']}", "does not match the pattern"),
-        ("{type: xfs, mount: [-o]}", "does not match the pattern"),
-        ("{type: xfs, mount: [X-mount.mkdir]}", "does not match the pattern"),
-        ("{type: xfs, mount: [ro]}", "does not mount the drive itself for writing"),
-        ("{type: xfs, mount: [offset=4096]}", "does not mount the drive itself for writing"),
-        ("{type: xfs, file: 0%}", r"file_system.file' is 0%"),
-        ("{type: xfs, file: 96%}", "at most 95%"),
-        ("{type: ext4, size: 1GiB}", "unknown key 'size'"),
-    ],
-)  # fmt: skip
-def test_what_a_study_may_not_say(file_system: str, message: str) -> None:
-    with pytest.raises(UserError, match=message):
-        load(one(file_system))
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (STUDY.replace("plain: {host: any}", "plain: {host: any, file_system: {type: ext4, file: 40%}}"),
-         r"'plain' and 'ext4', which are identical.*'file_system'"),
-        (STUDY.replace("clock: wall", "clock: virtual"),
-         "op7@ext4' is a file system, but virtual drives run on the virtual clock"),
-        (one("{type: ext4}", "trim-effect"), "I/Os trim, which a file system cannot"),
-        (one("{type: ext4}", "simultaneous-tasks"), "I/Os trim, which a file system cannot"),
-        (one("{type: ext4}", "pts-iops"), "reads without a fill|512B is not a multiple"),
-        (one("{type: ext4}", "trace-replay, trace: t", "traces: {t: {shipped: sqlite-inserts}}\n"),
-         "replays, loads and applications need a drive, not a file system"),
-    ],
-)  # fmt: skip
-def test_what_suits_no_file(text: str, message: str) -> None:
-    load(one("{type: ext4}", "pts-write-saturation"))
-    with pytest.raises(UserError, match=message):
-        load(text)
-
-
 def test_reads_need_a_fill() -> None:
     made = plans()["op7@ext4"]
     condition = {key: value for key, value in made.subject["condition"].items() if key != "fill"}
@@ -148,13 +101,6 @@ def test_a_drive_that_is_too_small_is_refused(kind: str) -> None:
     refuse_unfit(plan, LEAST_BYTES[kind], 4096)
     with pytest.raises(UserError, match=f"{kind} needs at least"):
         refuse_unfit(plan, LEAST_BYTES[kind] - 1, 4096)
-
-
-def test_the_range_must_fit_the_file_rather_than_the_drive() -> None:
-    text = one("{type: ext4}").replace("comparison}", "comparison, set: {class: {client: {active_range: 20MiB}}}}")
-    with pytest.raises(UserError, match=r"op7@p.*20MiB"):
-        load(text)  # the drive has 32 MiB, the file 12 MiB
-    load(text.replace("20MiB", "8MiB"))
 
 
 def test_the_file_has_one_size_on_every_file_system() -> None:

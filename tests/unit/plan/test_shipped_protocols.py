@@ -14,6 +14,7 @@ import pytest
 
 from drivelab.plan.grammar import Resolved, load, resolve
 from drivelab.plan.places import ROOT
+from drivelab.plan.replay_choice import DEPENDENCIES, METHODS, MOST_IN_FLIGHT, TIMINGS
 from drivelab.plan.yaml_file import load_yaml
 
 PROTOCOLS = ROOT / "config/protocols"
@@ -143,3 +144,13 @@ def test_analysis_is_not_in_the_plan() -> None:
     assert load(PROTOCOLS / "pts-figure-of-merit.yaml").body["analysis"] == {"figure_of_merit": "iops"}
     (measurement,) = variants("pts-figure-of-merit")
     assert "analysis" not in str(measurement.steps)
+
+
+def test_the_schema_lists_the_choices_of_the_replay() -> None:
+    defs = load_yaml(ROOT / "workflow/schemas/protocol.schema.yaml")["$defs"]
+    of = defs["replay"]["properties"]
+    assert sorted(of["mapping"]["enum"]) == sorted(METHODS)
+    assert sorted(of["dependencies"]["enum"]) == sorted(DEPENDENCIES)
+    timing = defs["timing"]
+    assert {*timing["then"]["enum"], *timing["else"]["then"]["properties"]} == set(TIMINGS)
+    assert of["depth_limit"]["maximum"] == timing["else"]["then"]["properties"]["asap"]["maximum"] == MOST_IN_FLIGHT

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from made_plans import CAPACITY_BYTES, made_plan
+from stages import conditioned as purge_and_precondition
+from stages import lines, part_of, run_stages
 
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import read_journal
 from drivelab.run import clock_device
 from drivelab.run import condition as scenario
 from drivelab.run.condition import precondition, purge
@@ -28,14 +29,8 @@ PAGES = CAPACITY_BYTES // PAGE_BYTES
 IDLE = {"idle": {"time_s": 0.1}}
 
 
-def purge_and_precondition(plan: Plan, folder: Path) -> None:
-    purge(plan, folder / "purged.json")
-    precondition(plan, folder / "purged.json", folder / "conditioned.json")
-
-
 def journal(plan: Plan, event: str) -> list[dict[str, Any]]:
-    part = plan.recording_path.with_name(plan.recording_path.name + ".part")
-    return [line for line in read_journal(part) if line["event"] == event]
+    return lines(part_of(plan), event)
 
 
 def drive_of(plan: Plan) -> VirtualClockDrive:
@@ -92,11 +87,11 @@ def test_a_purge_for_another_recording_is_noticed(tmp_path: Path) -> None:
     assert drive_of(mine).counters()["mapped_pages"] == 0
     assert drive_of(mine).counters()["host_write_bytes"] == counters["host_write_bytes"]
     measure(mine, tmp_path / "conditioned.json")
-    lines = list(read_journal(mine.recording_path))
-    assert [(line["stage"], line["intact"], line["reason"]) for line in lines if line["event"] == "verdict"][-1] == (
+    verdicts = [(line["stage"], line["intact"], line["reason"]) for line in lines(mine, "verdict")]
+    assert verdicts[-1] == (
         "precondition", False, f"the drive was used for {other.recording} in the meantime",
     )  # fmt: skip
-    assert sum(line["event"] == "fill" for line in lines) == 2
+    assert len(lines(mine, "fill")) == 2
     assert drive_of(mine).counters()["mapped_pages"] == PAGES
 
 
@@ -133,8 +128,8 @@ def test_the_raw_capacity_includes_the_over_provisioning(tmp_path: Path) -> None
 def test_each_fill_pass_has_its_own_evidence(tmp_path: Path) -> None:
     fills = [{**SEQUENTIAL, "capacity_multiple": 1}, {**RANDOM, "capacity_multiple": 0.5}]
     plan, counters = conditioned(tmp_path, fills)
-    lines = [(line["directory"], line["bytes"], line["cell"]["pattern"]) for line in journal(plan, "fill")]
-    assert lines == [
+    fills = [(line["directory"], line["bytes"], line["cell"]["pattern"]) for line in journal(plan, "fill")]
+    assert fills == [
         ("condition/fill", CAPACITY_BYTES, "sequential"),
         ("condition/fill-2", CAPACITY_BYTES // 2, "random"),
     ]
@@ -180,8 +175,8 @@ def test_the_slc_cache_folds_during_a_rest(tmp_path: Path) -> None:
         fill = {**SEQUENTIAL, "capacity_multiple": 1, "range_share": 0.25}
         plan, counters = conditioned(folder, fill, model={"slc_cache": "4MiB"}, **more)
         nand[rest_s] = counters["nand_write_bytes"]
-        lines = [(line["rest_s"], line["flushed"]) for line in journal(plan, "rest")]
-        assert lines == ([] if rest_s is None else [(rest_s, True)])
+        rests = [(line["rest_s"], line["flushed"]) for line in journal(plan, "rest")]
+        assert rests == ([] if rest_s is None else [(rest_s, True)])
     assert nand[None] == 4 << 20
     assert nand[60.0] == (8 << 20) + (1 << 19)  # the first short write is overwritten before it moves
 
@@ -281,10 +276,8 @@ def test_matching_host_settings_are_recorded(tmp_path: Path, monkeypatch: pytest
 def test_host_settings_are_not_checked_on_the_virtual_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings(monkeypatch, ROW)
     plan = made_plan(tmp_path, [IDLE], {"scenario_required": True})
-    purge_and_precondition(plan, tmp_path)
-    measure(plan, tmp_path / "conditioned.json")
-    lines = [line for line in read_journal(plan.recording_path) if line["event"] == "scenario"]
-    assert [(line["stage"], line["checked"]) for line in lines] == [
+    run_stages(plan, tmp_path)
+    assert [(line["stage"], line["checked"]) for line in lines(plan, "scenario")] == [
         ("purge", False), ("precondition", False), ("measure", False),
     ]  # fmt: skip
 

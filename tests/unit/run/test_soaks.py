@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_plans import made_plan
+from stages import lines, run_stages
 
 from drivelab.collect.collect import collect
 from drivelab.core.errors import CellFailed, UserError
@@ -21,9 +22,7 @@ from drivelab.fio.early_end import StatusDocuments, ended_early, note_reason
 from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import read_journal
 from drivelab.run import clock_device
-from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.run.soak import SteadySlices
 from drivelab.virtual.model import DriveModel
@@ -40,16 +39,6 @@ NARROW = {"over_provisioning": "10%"}
 
 def soak(**until: Any) -> dict[str, Any]:
     return {"soak": {"cell": CELL, "until": until}}
-
-
-def run(plan: Plan, folder: Path) -> None:
-    purge(plan, folder / "purged.json")
-    precondition(plan, folder / "purged.json", folder / "conditioned.json")
-    measure(plan, folder / "conditioned.json")
-
-
-def lines(plan: Plan, event: str = "soak") -> list[dict[str, Any]]:
-    return [line for line in read_journal(plan.recording_path) if line["event"] == event]
 
 
 def slices_of(plan: Plan, line: dict[str, Any]) -> list[FioResult]:
@@ -81,14 +70,14 @@ def test_a_soak_ends_at_its_first_steady_slice(folders: Iterator[Path], every: i
     """A new drive: the write cliff, then steady state, at the slice where the analysis finds it."""
     criterion = {**STEADY, "every_s": every * SLICE_S}
     whole = made_plan(folder := next(folders), [soak(time_s=30.0)], model=NARROW)
-    run(whole, folder)
-    truth = slices_of(whole, lines(whole)[0])
+    run_stages(whole, folder)
+    truth = slices_of(whole, lines(whole, "soak")[0])
     window = find_window({"iops": [part.iops for part in truth[every - 1 :: every]]}, criterion)
     assert window.reached
 
     plan = made_plan(folder := next(folders), [soak(time_s=30.0, steady_state=criterion)], model=NARROW)
-    run(plan, folder)
-    (line,) = lines(plan)
+    run_stages(plan, folder)
+    (line,) = lines(plan, "soak")
     slices = slices_of(plan, line)
     assert line["ended_by"] == "steady state"
     assert len(slices) == line["slices"] == every * window.last_round
@@ -102,8 +91,8 @@ def test_a_soak_ends_at_its_first_steady_slice(folders: Iterator[Path], every: i
 
 def test_ios_in_flight_at_the_end_are_in_the_evidence(folders: Iterator[Path]) -> None:
     plan = made_plan(folder := next(folders), [soak(time_s=30.0, steady_state=STEADY)])
-    run(plan, folder)
-    (line,) = lines(plan)
+    run_stages(plan, folder)
+    (line,) = lines(plan, "soak")
     assert line["bytes"] == host_writes(plan)
     assert line["runtime_s"] == pytest.approx(line["slices"] * SLICE_S, abs=0.1)
     assert sum(part.ios for part in slices_of(plan, line)) == line["bytes"] // 4096, "no I/O counts twice"
@@ -116,8 +105,8 @@ def test_a_rate_limited_soak_ends_when_it_is_steady(folders: Iterator[Path]) -> 
     """The soak is steady at once, and does not run for its maximum time."""
     limited = {"cell": {**CELL, "rate_iops": 200.0}, "until": {"time_s": 30.0, "steady_state": STEADY}}
     plan = made_plan(folder := next(folders), [{"soak": limited}])
-    run(plan, folder)
-    (line,) = lines(plan)
+    run_stages(plan, folder)
+    (line,) = lines(plan, "soak")
     assert (line["ended_by"], line["slices"]) == ("steady state", 5)
     assert line["runtime_s"] == pytest.approx(5 * SLICE_S, abs=0.1)
     assert line["bytes"] == host_writes(plan)
@@ -129,8 +118,8 @@ def test_a_rate_limited_soak_ends_when_it_is_steady(folders: Iterator[Path]) -> 
 )
 def test_the_first_limit_ends_a_soak(folders: Iterator[Path], until: dict[str, Any], ended_by: str) -> None:
     plan = made_plan(folder := next(folders), [soak(**until, steady_state=STEADY)])
-    run(plan, folder)
-    (line,) = lines(plan)
+    run_stages(plan, folder)
+    (line,) = lines(plan, "soak")
     assert line["ended_by"] == ended_by
     assert "window" not in line
     assert ended_early(plan.recording_path / line["directory"]) is None
@@ -138,14 +127,14 @@ def test_the_first_limit_ends_a_soak(folders: Iterator[Path], until: dict[str, A
 
 def test_a_soak_without_a_rule_records_no_reason_for_its_end(folders: Iterator[Path]) -> None:
     plan = made_plan(folder := next(folders), [soak(time_s=1.0)])
-    run(plan, folder)
-    assert "ended_by" not in lines(plan)[0]
+    run_stages(plan, folder)
+    assert "ended_by" not in lines(plan, "soak")[0]
 
 
 def test_a_soak_that_may_never_end_is_refused(folders: Iterator[Path]) -> None:
     plan = made_plan(folder := next(folders), [soak(steady_state=STEADY)])
     with pytest.raises(UserError, match="wear the drive for ever; add a time or a capacity_multiple"):
-        run(plan, folder)
+        run_stages(plan, folder)
 
 
 @pytest.mark.usefixtures("nothing_undone")
@@ -170,9 +159,9 @@ def test_after_an_interruption_the_window_lies_after_the_gap(
     with monkeypatch.context() as patch:
         patch.setattr(clock_device.ClockDevice, "run", killed)
         with pytest.raises(KeyboardInterrupt):
-            run(plan, folder)
+            run_stages(plan, folder)
     measure(plan, folder / "conditioned.json")
-    first, second = (line for line in lines(plan) if line["step"] == 1)
+    first, second = (line for line in lines(plan, "soak") if line["step"] == 1)
     assert (first["finished"], first["slices"], second["first_slice"]) == (False, 3, 4)
     assert second["ended_by"] == "steady state"
     assert [entry["slice"] for entry in second["window"]] == [4, 5, 6, 7, 8], "a steady drive needs only one window"

@@ -1,21 +1,21 @@
-"""Idle time, and loops over a trace's streams: on a fake bench, and on the virtual clock."""
+"""Idle time, streams, and the effects of the PTS tests at demo scale."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 from made_bench import PROGRESS, Bench
 from made_traces import Row, write
-from stages import run_stages
+from stages import lines, plan_of, plans_of, run_stages
 
-from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError
-from drivelab.recording.writer import read_journal
 from drivelab.run.idle import run_idle
 from drivelab.run.loop import run_loop
 from drivelab.tables.labels import cell_labels
@@ -127,13 +127,9 @@ def test_a_loop_out_of_time_ends_when_its_rounds_have_a_result(over_after: int, 
 def test_streams_on_the_virtual_clock(project: Path) -> None:
     """From the plan to the tables, at demo scale."""
     labels = ["SEQ 4KiB 0/100", "RND 4KiB 100/0", "RND 4KiB 0/100"]
-    Path("config/mine.yaml").write_text(
-        "name: mine\nclock: virtual\ndrives: [op7]\ntraces: {a: {shipped: sqlite-inserts}}\n"
-        "measurements: [{protocol: rwsw-streams, scale: demo, trace: a}]\n"
-    )
-    plan = Campaign.load("config/mine.yaml").plans[0].plan
+    plan = plan_of("{protocol: rwsw-streams, scale: demo, trace: a}", "traces: {a: {shipped: sqlite-inserts}}\n")
     run_stages(plan)
-    (streams_line,) = [line for line in read_journal(plan.recording_path) if line["event"] == "streams"]
+    (streams_line,) = lines(plan, "streams")
     assert [trace["sha256"] for trace in plan.subject["traces"]] == [streams_line["trace_sha256"]]
     cells = collect(plan.recording_path, reduced=True)["cells"]
     first = cells[cells["round"] == 1]
@@ -142,3 +138,62 @@ def test_streams_on_the_virtual_clock(project: Path) -> None:
     windows = windows_table(cells, {0: plan.subject["measure"][0]["loop"]["until"]})
     assert sorted(windows["variable"]) == sorted(labels)
     assert windows["reached"].all(), "every variable of the demo must be steady"
+
+
+Measured = Callable[[str], list[pd.DataFrame]]
+
+
+@pytest.fixture
+def measured(project: Path) -> Measured:
+    """Return a function that gives table `cells` of each measurement of a protocol on a drive that does not vary."""
+
+    def run(protocol: str) -> list[pd.DataFrame]:
+        measurement = f"{{protocol: {protocol}, scale: demo}}"
+        plans = plans_of(f"name: mine\nclock: virtual\ndrives: [op7-512e]\nmeasurements: [{measurement}]\n")
+        return [collect(run_stages(plan), reduced=True)["cells"] for plan in plans]
+
+    return run
+
+
+def test_write_saturation_has_a_cliff_and_a_plateau(measured: Measured) -> None:
+    (cells,) = measured("pts-write-saturation-steady")
+    until_steady, histogram = (cells[cells["step"] == step]["iops"] for step in (0, 1))
+    assert until_steady.iloc[0] > 4 * until_steady.iloc[-1]
+    assert until_steady.iloc[1] < 0.6 * until_steady.iloc[0]
+    assert histogram.mean() == pytest.approx(until_steady.iloc[-1], rel=0.1)
+
+
+def test_a_drive_recovers_in_pauses_longer_than_its_idle_threshold(measured: Measured) -> None:
+    """The threshold is 5 s; 5.3 s restore a part of the SLC cache, 8 s all of it."""
+    (cells,) = measured("pts-idle-recovery")
+    baseline = cells[cells["step"] == 0]["iops"].iloc[-1]
+    bursts = cells[cells["pause_s"].notna() & (cells["round"] > 1)]  # the first comes before the first pause
+    means = bursts.groupby("phase_value")["iops"].mean()
+    assert means["3s"] == pytest.approx(baseline, rel=0.15)
+    assert 3 * baseline < means["5.3s"] < means["8s"]
+
+
+def test_sequential_writes_recover_from_random_ones(measured: Measured) -> None:
+    (cells,) = measured("pts-cross-stimulus-recovery")
+    before, between, after = (cells[cells["step"] == step]["bandwidth_mib_s"] for step in range(3))
+    assert between.iloc[1:].max() < 0.5 * before.iloc[-10:].mean()
+    assert after.iloc[0] < 0.75 * before.mean(), "it starts in the state after random writes"
+    assert (after >= before.mean()).any(), "it recovers within its time"
+
+
+def test_a_smaller_active_range_is_faster(measured: Measured) -> None:
+    steady = [cells.groupby("round")["iops"].mean().iloc[-5:].mean() for cells in measured("pts-active-range")]
+    assert steady == sorted(steady)
+    assert steady[-1] > 2 * steady[0]
+
+
+def test_the_points_are_measured_at_the_chosen_demand(measured: Measured) -> None:
+    (cells,) = measured("pts-demand-intensity")
+    sweep = cells[cells["step"] == 1]
+    window = sweep[(sweep["round"] > sweep["round"].max() - 5) & (sweep["read_share_pct"] > 0)]
+    table = window.groupby(["threads", "queue_depth"])[["iops", "mean_latency_us"]].mean()
+    points = cells[cells["phase"] == "point"].groupby("phase_value")[["threads", "queue_depth"]].agg(["min", "max"])
+    assert (points.xs("min", axis=1, level=1) == points.xs("max", axis=1, level=1)).all(axis=None)
+    chosen = {name: tuple(row) for name, row in points.xs("min", axis=1, level=1).iterrows()}
+    assert chosen["max"] == table[table["mean_latency_us"] < 5000]["iops"].idxmax()
+    assert chosen["min"] == (1, 1)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
+from replay_files import make_records, write_schedule
 
 from drivelab.core.errors import UserError
 from drivelab.fio.result import read_result, read_slices
 from drivelab.plan.cell import Cell
-from drivelab.replay.engine_records import OPERATION_CODES, SCHEDULE_RECORD, STATES, ScheduleWriter, open_results
+from drivelab.replay.engine_records import STATES, open_results
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual_clock.cells import VirtualClockDrive
 
@@ -113,21 +113,11 @@ def test_a_purge_resets_the_drive_and_keeps_lifetime_counters(small: MakeModel, 
     assert purged == pytest.approx(fresh, rel=0.2)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b"nonsense", b"{}\n{}", b'{"format": 0}\n', b"\xff\xfe\n"],
-)
-def test_a_damaged_state_is_a_user_error(data: bytes, small: MakeModel, tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    state.write_bytes(data)
-    with pytest.raises(UserError, match="delete it"):
-        VirtualClockDrive(small(), state)
-
-
-def test_a_truncated_state_is_a_user_error(small: MakeModel, tmp_path: Path) -> None:
+@pytest.mark.parametrize("data", [b"", b"nonsense", b"{}\n{}", b'{"format": 0}\n', b"\xff\xfe\n", None])
+def test_a_damaged_or_cut_state_is_a_user_error(data: bytes | None, small: MakeModel, tmp_path: Path) -> None:
     state = tmp_path / "state"
     VirtualClockDrive(small(), state).idle(1)
-    state.write_bytes(state.read_bytes()[:-100])
+    state.write_bytes(state.read_bytes()[:-100] if data is None else data)
     with pytest.raises(UserError, match="delete it"):
         VirtualClockDrive(small(), state)
 
@@ -146,19 +136,13 @@ def test_a_cell_that_does_not_fit_keeps_the_state(small: MakeModel, tmp_path: Pa
     assert content(tmp_path / "evidence") == {}
 
 
-def write_schedule(path: Path, count: int, gap_ns: int, capacity: int = 4 << 20) -> Path:
-    records = np.zeros(count, SCHEDULE_RECORD)
-    records["deadline_ns"] = gap_ns * np.arange(count)
-    records["offset_bytes"] = 4096 * (np.arange(count) % 1024)
-    records["length_bytes"] = 4096
-    records["operation"] = OPERATION_CODES["write"]
-    with ScheduleWriter(path, capacity, 4096) as writer:
-        writer.write(records)
-    return path
+def schedule_of(path: Path, count: int, gap_ns: int, capacity: int = 4 << 20) -> Path:
+    rows = ({"operation": "write", "deadline_ns": gap_ns * n, "offset_bytes": 4096 * (n % 1024)} for n in range(count))
+    return write_schedule(path, make_records(rows), capacity)
 
 
 def test_a_schedule_is_replayed_in_virtual_time(small: MakeModel, tmp_path: Path) -> None:
-    schedule = write_schedule(tmp_path / "schedule", 500, 10_000_000)
+    schedule = schedule_of(tmp_path / "schedule", 500, 10_000_000)
     drive = VirtualClockDrive(small(), tmp_path / "state")
     drive.idle(60)
     drive.replay_schedule(schedule, tmp_path)
@@ -171,7 +155,7 @@ def test_a_schedule_is_replayed_in_virtual_time(small: MakeModel, tmp_path: Path
 
 
 def test_replays_of_equal_states_give_equal_bytes(small: MakeModel, tmp_path: Path) -> None:
-    schedule = write_schedule(tmp_path / "schedule", 9000, 0)
+    schedule = schedule_of(tmp_path / "schedule", 9000, 0)
     evidence = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -184,7 +168,7 @@ def test_replays_of_equal_states_give_equal_bytes(small: MakeModel, tmp_path: Pa
 
 
 def test_a_schedule_for_another_drive_keeps_the_state(small: MakeModel, tmp_path: Path) -> None:
-    schedule = write_schedule(tmp_path / "schedule", 5, 0, capacity=8 << 20)
+    schedule = schedule_of(tmp_path / "schedule", 5, 0, capacity=8 << 20)
     with pytest.raises(UserError, match="prepare the replay for this drive"):
         VirtualClockDrive(small(), tmp_path / "state").replay_schedule(schedule, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["schedule"]

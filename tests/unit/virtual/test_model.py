@@ -1,12 +1,18 @@
+"""Models of virtual drives: their units, their effects, and how a drive is known to be virtual."""
+
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from drivelab.core.errors import UserError
+from drivelab.collect.inventory import is_virtual as is_recording_virtual
+from drivelab.plan.plan import Plan
 from drivelab.plan.yaml_file import load_yaml
+from drivelab.virtual import fuse
 from drivelab.virtual.model import DriveModel
 
 SHIPPED = Path(__file__).parents[3] / "config/virtual_drives.yaml"
@@ -37,43 +43,6 @@ def test_a_firmware_update_is_another_model() -> None:
     assert (before.describe()["firmware"], after.describe()["firmware"]) == ("VFTL0001", "2.0")
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("firmware", 2.0),
-        ("firmware", "too-long-a-name"),
-        ("capacity", "64"),
-        ("capacity", 1 << 26),
-        ("capacity", "4KiB"),
-        ("capacity", "1048577B"),
-        ("over_provisioning", 0.07),
-        ("over_provisioning", "0%"),
-        ("over_provisioning", "401%"),
-        ("over_provisioning", "0.5%"),
-        ("dies", 0),
-        ("dies", True),
-        ("dies", 3),
-        ("pages_per_block", 2.0),
-        ("program_us", -1),
-        ("program_us", "640"),
-        ("program_us", float("nan")),
-        ("write_buffer", "0B"),
-        ("enabled", "yes"),
-        ("serial", "two words"),
-        ("serial", 7),
-        ("seed", -1),
-        ("logical_block", "1KiB"),
-        ("colour", "blue"),
-    ],
-)
-def test_a_bad_value_is_refused_with_drive_and_key(key: str, value: Any) -> None:
-    with pytest.raises(UserError) as refusal:
-        DriveModel.from_mapping("mine", {**GOOD, key: value})
-    assert "virtual drive 'mine'" in str(refusal.value)
-    named = "pages_per_block" if key == "dies" and value == 3 else key
-    assert f"'{named}'" in str(refusal.value)
-
-
 def test_a_logical_block_of_one_page_is_not_in_the_mapping() -> None:
     plain = DriveModel.from_mapping("d", GOOD)
     assert plain.logical_block_bytes == 4096
@@ -82,12 +51,6 @@ def test_a_logical_block_of_one_page_is_not_in_the_mapping() -> None:
     small = DriveModel.from_mapping("d", {**GOOD, "logical_block": "512B"})
     assert small.logical_block_bytes == 512
     assert DriveModel.from_mapping("d", small.to_mapping()) == small
-
-
-@pytest.mark.parametrize("key", list(GOOD))
-def test_a_missing_key_is_named(key: str) -> None:
-    with pytest.raises(UserError, match=f"'{key}' is missing"):
-        DriveModel.from_mapping("mine", {k: v for k, v in GOOD.items() if k != key})
 
 
 def test_the_shipped_pair_differs_in_over_provisioning_and_serial_only() -> None:
@@ -106,3 +69,29 @@ def test_identity_has_the_columns_of_the_drives_table() -> None:
     assert identity["virtual"] is True
     assert identity["over_provisioning_pct"] == 7.0
     assert identity["model"] == "drivelab virtual drive"
+
+
+@pytest.fixture
+def sys_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A /sys with loop1 over a virtual drive, loop2 over another file, and a real drive."""
+    for name, file in (("loop1", "/run/drivelab/virtual/op7.drive"), ("loop2", "/home/a/image")):
+        (tmp_path / f"class/block/{name}/loop").mkdir(parents=True)
+        (tmp_path / f"class/block/{name}/loop/backing_file").write_text(f"{file}\n")
+    (tmp_path / "class/block/sda").mkdir()
+    monkeypatch.setattr(fuse, "mounts", lambda: [(Path("/run/drivelab/virtual/op7.drive"), 45)])
+    return tmp_path
+
+
+def test_only_a_file_of_drivelabs_file_system_is_a_virtual_drive(sys_root: Path) -> None:
+    assert [name for name in ("loop1", "loop2", "sda", "gone") if fuse.is_virtual(name, sys_root)] == ["loop1"]
+
+
+@pytest.mark.parametrize(
+    ("planned", "identity", "virtual"),
+    [(False, {"virtual": True}, True), (True, {}, True), (False, {"virtual": False}, False), (False, {}, False)],
+)
+def test_a_recording_of_a_virtual_drive_by_a_real_path_is_labelled(
+    tmp_path: Path, planned: bool, identity: dict[str, Any], virtual: bool
+) -> None:
+    (tmp_path / "identity.json").write_text(json.dumps(identity))
+    assert is_recording_virtual(tmp_path, cast("Plan", SimpleNamespace(virtual=planned))) == virtual

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_traces import Row, made_up
 from prepared_replays import prepare_rows
+from replay_files import make_records, write_schedule
 from replay_semantics import Rules, violations
 
 from drivelab.core.errors import UserError
@@ -19,13 +19,10 @@ from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay.engine_records import (
     FINISHED,
     FUA,
-    OPERATION_CODES,
     SCHEDULE_HEADER,
-    SCHEDULE_RECORD,
     TIME_IS_UP,
     Mapped,
     Records,
-    ScheduleWriter,
     open_results,
     open_schedule,
 )
@@ -60,22 +57,12 @@ def constant(small: MakeModel) -> Constant:
 
 def record(deadline_us: float = 0, **fields: Any) -> dict[str, Any]:
     """Make a record, by default a read of one page."""
-    return {"deadline_ns": round(1000 * deadline_us), "length_bytes": PAGE_BYTES, **fields}
-
-
-def write_schedule(path: Path, rows: list[dict[str, Any]], target_bytes: int = CAPACITY) -> Path:
-    records = np.zeros(len(rows), SCHEDULE_RECORD)
-    for index, row in enumerate(rows):
-        for name, value in row.items():
-            records[index][name] = OPERATION_CODES.get(value, value)
-    with ScheduleWriter(path, target_bytes, PAGE_BYTES) as writer:
-        writer.write(records)
-    return path
+    return {"deadline_ns": round(1000 * deadline_us), **fields}
 
 
 def replay(drive: FlashDrive, rows: list[dict[str, Any]], folder: Path, start_us: float = 0.0, **limits: Any) -> Mapped:
     """Replay a schedule, check the rules, and return the results."""
-    schedule = write_schedule(folder / "schedule", rows)
+    schedule = write_schedule(folder / "schedule", make_records(rows), CAPACITY)
     replay_schedule(drive, schedule, folder / "results.bin", start_us, **limits)
     replayed = open_results(folder / "results.bin")
     runtime_s = limits.get("runtime_s")
@@ -199,7 +186,7 @@ def test_completion_times_are_those_of_the_model(small: MakeModel, tmp_path: Pat
 
 
 def test_a_schedule_for_a_larger_drive_is_refused(constant: Constant, tmp_path: Path) -> None:
-    schedule = write_schedule(tmp_path / "schedule", [record()], target_bytes=8 << 20)
+    schedule = write_schedule(tmp_path / "schedule", make_records([record()]), 8 << 20)
     with pytest.raises(UserError, match="for a target of 8MiB, but the virtual drive has 4MiB"):
         replay_schedule(constant, schedule, tmp_path / "results.bin", 0.0)
 
@@ -225,7 +212,7 @@ def test_impossible_requests_are_refused_before_any_issue(
 
 
 def test_an_altered_schedule_is_refused(constant: Constant, tmp_path: Path) -> None:
-    schedule = write_schedule(tmp_path / "schedule", [record(), record()])
+    schedule = write_schedule(tmp_path / "schedule", make_records([record(), record()]), CAPACITY)
     content = bytearray(schedule.read_bytes())
     content[SCHEDULE_HEADER.itemsize + 8] ^= 64
     schedule.write_bytes(content)
@@ -235,12 +222,14 @@ def test_an_altered_schedule_is_refused(constant: Constant, tmp_path: Path) -> N
 
 def test_an_empty_schedule_is_refused(constant: Constant, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="empty"):
-        replay_schedule(constant, write_schedule(tmp_path / "schedule", []), tmp_path / "results.bin", 0.0)
+        replay_schedule(
+            constant, write_schedule(tmp_path / "schedule", make_records([]), CAPACITY), tmp_path / "results.bin", 0.0
+        )
 
 
 @pytest.mark.parametrize("depth_limit", [0, 4097])
 def test_invalid_limits_are_refused(depth_limit: int, constant: Constant, tmp_path: Path) -> None:
-    schedule = write_schedule(tmp_path / "schedule", [record()])
+    schedule = write_schedule(tmp_path / "schedule", make_records([record()]), CAPACITY)
     with pytest.raises(ValueError, match="in flight"):
         replay_schedule(constant, schedule, tmp_path / "r", 0.0, depth_limit=depth_limit)
 
