@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from made_plans import made_plan
+from stages import run_stages
 
 from drivelab.fio.document import documents
 from drivelab.plan.plan import Plan, canonical
 from drivelab.recording.checksums import CHECKSUMS, MANIFEST
-from drivelab.run.condition import precondition, purge
-from drivelab.run.measure import measure
 
 Job = dict[str, Any]
 FILL = {"block_size_bytes": 131072, "capacity_multiple": 1, "pattern": "sequential", "queue_depth": 32}
@@ -24,9 +23,7 @@ SOAK = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads
 def made_recording(folder: Path, steps: Sequence[Mapping[str, Any]]) -> Path:
     """Return the recording of these steps on the virtual test drive, filled once."""
     plan = made_plan(folder, steps, {"fill": FILL})
-    purge(plan, folder / "purged.json")
-    precondition(plan, folder / "purged.json", folder / "conditioned.json")
-    measure(plan, folder / "conditioned.json")
+    run_stages(plan, folder)
     return plan.recording_path
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from application_plans import conditioned, measured, plan_of, runs_of
+from application_plans import measured, plan_of, runs_of
 from hypothesis import given
 from hypothesis import strategies as st
+from stages import conditioned
 
 from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.values.summary import summary_table
