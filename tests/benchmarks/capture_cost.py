@@ -3,30 +3,24 @@
 Run as root: python tests/benchmarks/capture_cost.py [PAIRS]. Each pair is a run without and a run with tracing, in
 alternating order, on the same loop device over a file in memory. This is the fastest device on any Linux and so the
 worst case. Prints the median of the pairs' ratios of IOPS with a 95 % confidence interval (Student's t over the
-logarithms of the ratios): for drivelab's capture, for `cat` on trace_pipe, and for two runs without tracing, which show
-the noise.
+logarithms of the ratios): for drivelab's capture, and for two runs without tracing, which show the noise.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from scipy import stats
 
-from drivelab.trace.capturing import ftrace
 from drivelab.trace.capturing.capture import capture
-from drivelab.trace.capturing.capture_report import CaptureReport
-from drivelab.trace.capturing.disk import Disk
 
 SIZE = 256 << 20
 RUNTIME_S = 3
@@ -50,42 +44,13 @@ def untraced(device: str, folder: Path) -> float:
     return iops(folder / "fio.json")
 
 
-REPORTS: list[CaptureReport] = []
-
-
 def traced(device: str, folder: Path) -> float:
     """Return IOPS during a drivelab capture."""
-    REPORTS.append(capture(device, fio(device, folder / "fio.json"), folder / "raw", backend="ftrace"))
+    capture(device, fio(device, folder / "fio.json"), folder / "raw", backend="ftrace")
     return iops(folder / "fio.json")
 
 
-def traced_through_pipe(device: str, folder: Path) -> float:
-    """Return IOPS while `cat` reads every CPU's trace_pipe, one record per event."""
-    backend = ftrace.Ftrace(Disk(Path(device).name), folder / "trace")
-    backend.start()
-    readers: list[subprocess.Popen[bytes]] = []
-    options = {"bin": ("1", "0"), "context-info": ("0", "1")}
-    try:
-        for name, (during, _) in options.items():
-            (ftrace.TRACING / "options" / name).write_text(during)
-        for ring in backend._rings:
-            os.set_blocking(ring.exclusion, True)
-            with (folder / f"pipe{ring.cpu.name}").open("wb") as out:
-                readers.append(subprocess.Popen(["cat"], stdin=ring.exclusion, stdout=out))
-        subprocess.run(fio(device, folder / "fio.json"), check=True)
-    finally:
-        for reader in readers:
-            reader.kill()
-            reader.wait()
-        for name, (_, after) in options.items():
-            (ftrace.TRACING / "options" / name).write_text(after)
-        backend.abandon()
-    return iops(folder / "fio.json")
-
-
-WAYS: dict[str, Callable[[str, Path], float]] = {
-    "drivelab capture": traced, "cat trace_pipe": traced_through_pipe, "no tracing": untraced,
-}  # fmt: skip
+WAYS: dict[str, Callable[[str, Path], float]] = {"drivelab capture": traced, "no tracing": untraced}
 
 
 @contextmanager
@@ -127,14 +92,6 @@ def main() -> None:
             ratios = [pair(device, way, bool(index % 2)) for index in range(pairs)]
             low, high = interval(ratios)
             print(f"{name}: {statistics.median(ratios):.2f} of the IOPS without; 95 %: {low:.2f} to {high:.2f}")
-    events = sum(report.events for report in REPORTS)
-    cpu_s = sum(report.cost.reader_cpu_s for report in REPORTS)
-    fill = max(report.cost.buffer_fill_max or 0 for report in REPORTS)
-    print(
-        f"drivelab capture: {events / sum(report.duration_s for report in REPORTS):.0f} events/s, reader "
-        f"{1e6 * cpu_s / events:.3f} us of CPU time per event, {sum(report.cost.drains or 0 for report in REPORTS)} "
-        f"drains, rings {100 * fill:.0f} % full at most, lost {sum((Counter(r.lost) for r in REPORTS), Counter())}"
-    )
 
 
 def untraced_median(device: str) -> float:

@@ -1,14 +1,11 @@
 """Write a long synthetic block trace in blktrace's format, for benchmarks.
 
-    python tests/benchmarks/make_trace.py FOLDER [--events 30000000] [--cpus 8] [--seed 1]
-
 Processes with plugs on a multi-queue drive: P, Q, G or M, U, I, D, C of reads and writes of 4 KiB to 128 KiB, some
 sequential, about 32 in flight, with an occasional fsync. About six events per request.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -168,17 +165,3 @@ def _packed(events: Events) -> npt.NDArray[np.uint64]:
         packed[starts[at] + WORDS : ends[at]] = np.frombuffer(name, np.uint64)
     packed[starts[events["pdu_bytes"] == 8] + WORDS] = LARGEST_BATCH << 56  # big-endian
     return packed
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Make a long block trace.")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--events", type=int, default=30_000_000)
-    parser.add_argument("--cpus", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=1)
-    chosen = parser.parse_args()
-    print(make_trace(chosen.folder, chosen.events, chosen.cpus, chosen.seed), "events")
-
-
-if __name__ == "__main__":
-    main()

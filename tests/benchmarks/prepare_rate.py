@@ -3,8 +3,8 @@
     python tests/benchmarks/prepare_rate.py [REQUESTS]
 
 The synthetic trace has 8 sequential streams among skewed random accesses to 1 TiB, 4 KiB to 256 KiB, in bursts, with
-flushes, discards, merges, and completions out of order. It is prepared for a drive that it fits, for a drive of a
-quarter of the size, and with all computations: the trace's own depth, the order of processes, compaction.
+flushes, discards, merges, and completions out of order. It is prepared for a drive that it fits, and for a drive of a
+quarter of the size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from drivelab.plan.replay_choice import MappingChoice, ReplayChoice, TimingChoice
+from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay.prepare import prepare
 from drivelab.trace.parquet_schema import BATCH_ROWS, FLAGS, OPERATIONS, REQUESTS, TraceWriter
 
@@ -27,13 +27,9 @@ CAPACITY_BYTES = 1 << 40
 SIZES_BYTES = np.array([4, 8, 16, 32, 64, 128, 256], np.int64) << 10
 SIZE_SHARES = (0.55, 0.12, 0.1, 0.08, 0.07, 0.05, 0.03)
 STREAMS = 8
-CHOICES = {
-    "original, exact": (ReplayChoice(), CAPACITY_BYTES * 2),
-    "original, modulo": (ReplayChoice(), CAPACITY_BYTES // 4),
-    "as soon as possible, compact, in order of the trace": (
-        ReplayChoice(TimingChoice("asap"), MappingChoice("compact", gap_bytes=0), "trace"),
-        CAPACITY_BYTES,
-    ),
+CAPACITIES_BYTES = {
+    "exact": CAPACITY_BYTES * 2,
+    "modulo": CAPACITY_BYTES // 4,
 }
 
 
@@ -85,9 +81,8 @@ def write_trace(path: Path, requests: int) -> None:
 
 def measure(path: Path, name: str) -> None:
     """Prepare in a separate process, to measure its peak memory alone."""
-    choice, capacity_bytes = CHOICES[name]
     began_s = time.perf_counter()
-    prepared = prepare(path, path.with_name("prepared"), choice, capacity_bytes, 4096)
+    prepared = prepare(path, path.with_name("prepared"), ReplayChoice(), CAPACITIES_BYTES[name], 4096)
     elapsed_s = time.perf_counter() - began_s
     used = resource.getrusage(resource.RUSAGE_SELF)
     requests = prepared.mapping.requests_in_trace
@@ -103,7 +98,7 @@ def main(requests: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "synthetic.parquet"
         write_trace(path, requests)
-        for name in CHOICES:
+        for name in CAPACITIES_BYTES:
             subprocess.run([sys.executable, __file__, "--measure", str(path), name], check=True)
             for file in Path(folder).glob("prepared*"):  # replacing it takes time
                 file.unlink()

@@ -1,146 +1,150 @@
 """Measure the fidelity of replays: drivelab's engine, fio's read_iolog and btreplay.
 
-Run as root: python tests/benchmarks/replay_fidelity.py [--seconds 10] [--repeats 3]. Each repeat replays each workload
-with each replayer, one after the other, on the same loop device over a file in memory. The first replayer changes with
-every repeat. The plan is compared with the requests that the kernel's tracer saw queued (k-th of an operation, offset
-and length), and with the engine's own results. Prints Markdown: medians over the repeats.
+Run as root: python tests/benchmarks/replay_fidelity.py [--seconds 4] [--repeats 3]. Each repeat replays 4 KiB reads at
+10,000 per second (Poisson) with each replayer, one after the other, on the same loop device over a file in memory. The
+first replayer changes with every repeat. The plan is compared with the requests that the kernel's tracer saw queued
+(k-th of an offset). Prints Markdown: medians over the repeats.
 
 Only drivelab's engine reports its start, so its errors are relative to its plan. For the others, the median of their
-offsets from the plan counts as their start, so only deviations from it are errors; this favours them. A row "same rule"
-applies this to drivelab's engine too. Errors are absolute, by percentile. The tables also show this host's wake-up
-delay, measured by the engine before each replay and by this program between replays.
+offsets from the plan counts as their start, so only deviations from it are errors; this favours them. Errors are
+absolute, by percentile.
 """
 
 from __future__ import annotations
 
 import argparse
-import ctypes
 import os
 import subprocess
 import tempfile
 import time
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from capture_cost import SIZE, loop_device
-from replay_workloads import (
-    BURST_REQUESTS,
-    DISCARD,
-    FLUSH,
-    READ,
-    WRITE,
-    workloads,
-    write_btreplay,
-    write_iolog,
-    write_workload,
-)  # fmt: skip
+from make_trace import RECORD
 
 from drivelab.core.errors import UserError
 from drivelab.drives.target import named
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay import native
-from drivelab.replay.engine_records import FUA, NOT_ISSUED, make_results, open_results, open_schedule
+from drivelab.replay.engine_records import make_results, open_results, open_schedule
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.prepare import Prepared, prepare
+from drivelab.trace import records
 from drivelab.trace.capturing.capture import capture
 from drivelab.trace.decode import FIRST_EVENT_MONOTONIC, decode
-from drivelab.trace.parquet_schema import OPERATIONS, read_trace
+from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, REQUESTS, read_trace, write_trace
 
+BLOCK_BYTES = 4096
+MEAN_GAP_NS = 100_000
+LATENCY_NS = 60_000
+"""Latency of each request in the trace; fio gets as many jobs as requests overlap."""
+QUEUED = 1 << (16 + 4)
+"""Category of queue events (BLK_TC_QUEUE), which btrecord selects."""
 CLOSE_US = 50
-SPREADS_US = (100, 200)
 BUSY = ("another drivelab", "another program")
 """Parts of the errors of a capture while another tracer is active."""
 QUIET_LOAD = 1.5
 PATIENCE_S = 300.0
-PR_SET_TIMERSLACK = 29
 FINE = ["--max-bunch-time=10000", "--max-pkts=256"]
 """Options of btrecord: bunches of requests within 10 us, instead of 8 within 10 ms."""
-Values = dict[str, float]
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Records = npt.NDArray[np.void]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One workload, prepared for all replayers."""
+    """The workload, prepared for all replayers."""
 
     prepared: Prepared
     plan: Records
     device: str
-    folder: Path
 
 
-@dataclass(frozen=True)
-class Replay:
-    """Lateness of each request in ns, shape (plan,), NaN: never queued; and counts."""
+def write_workload(path: Path, seconds: float) -> None:
+    """Write a trace of the reads without losses; offsets repeat rarely."""
+    dice, rows, places = np.random.default_rng(1), round(seconds * 1e9 / MEAN_GAP_NS), SIZE // BLOCK_BYTES
+    queue_ns = np.cumsum(dice.exponential(MEAN_GAP_NS, rows)).astype(np.int64)
+    order = np.concatenate([dice.permutation(places) for _ in range(-(-rows // places))])
+    columns = {
+        "queue_ns": queue_ns, "dispatch_ns": queue_ns + 1000, "complete_ns": queue_ns + LATENCY_NS,
+        "operation": pa.DictionaryArray.from_arrays(np.zeros(rows, np.int8), list(OPERATIONS)),
+        "offset_bytes": order[:rows] * BLOCK_BYTES, "length_bytes": np.full(rows, BLOCK_BYTES),
+        "process": pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), ["made-up"]),
+        "dispatch_id": np.arange(rows), "pieces": np.ones(rows, np.int32),
+        **dict.fromkeys(FLAGS, np.zeros(rows, np.bool_)),
+        **dict.fromkeys(("pid", "cpu", "error", "requeues"), np.zeros(rows, np.int32)),
+    }  # fmt: skip
+    requests = pa.table({name: columns[name] for name in REQUESTS.names}, schema=REQUESTS)
+    write_trace(requests, {"source": "made up for a benchmark"}, path)
 
-    late_ns: Floats
-    counts: Mapping[str, float]
 
-
-def fio_plain(case: Case, folder: Path) -> list[str]:
-    write_iolog(case.plan, case.device, folder / "plan.iolog")
+def fio(case: Case, folder: Path) -> list[str]:
+    lines = [f"{due_ns // 1000} {case.device} read {offset} {BLOCK_BYTES}\n"
+             for due_ns, offset in case.plan[["deadline_ns", "offset_bytes"]].tolist()]  # fmt: skip
+    begin, end = (f"0 {case.device} add\n0 {case.device} open\n", f"{lines[-1].split()[0]} {case.device} close\n")
+    (folder / "plan.iolog").write_text("".join(["fio version 3 iolog\n", begin, *lines, end]))
     return ["fio", "--name=replay", "--read_iolog=plan.iolog", "--ioengine=libaio", "--iodepth=64", "--direct=1",
             "--allow_file_create=0", "--output=fio.txt"]  # fmt: skip
 
 
-def btreplay(case: Case, folder: Path, options: list[str]) -> list[str]:
-    """Return btreplay's command with a timeout: it sometimes hangs after the end."""
-    write_btreplay(case.plan, case.device, folder, options)
+def btreplay(case: Case, folder: Path) -> list[str]:
+    """Return btreplay's command with a timeout: it sometimes hangs after the end.
+
+    btrecord makes its input from queue events that name the device as their source: version 1.2.0 crashes when it reads
+    a map file (option -M).
+    """
+    events = np.zeros(len(case.plan), RECORD)
+    events["magic"], events["device"] = records.MAGIC | 7, 259 << 20
+    events["sequence"], events["time_ns"] = np.arange(len(events)) + 1, case.plan["deadline_ns"] + 1_000_000
+    events["sector"] = case.plan["offset_bytes"] // records.SECTOR_BYTES
+    events["bytes"] = BLOCK_BYTES
+    events["action"] = records.ACTIONS.index("Q") | QUEUED | records.READ
+    name = Path(case.device).name
+    events.tofile(folder / f"{name}.blktrace.0")
+    subprocess.run(["btrecord", *FINE, "-d", str(folder), "-D", str(folder), name], check=True, capture_output=True)
     longest_s = 5 + 1.2 * case.prepared.issue_span_s
-    return ["timeout", "--signal=KILL", f"{longest_s:.0f}", "btreplay", "-W", "-d", ".", Path(case.device).name]
+    return ["timeout", "--signal=KILL", f"{longest_s:.0f}", "btreplay", "-W", "-d", ".", name]
 
 
-OTHERS: dict[str, Callable[[Case, Path], list[str]]] = {
-    "fio --read_iolog, libaio, depth 64": fio_plain,
-    "btreplay": lambda case, folder: btreplay(case, folder, []),
-    "btreplay, fine bunches": lambda case, folder: btreplay(case, folder, FINE),
+def by_drivelab(case: Case, folder: Path) -> Floats:
+    """Return how late each request was queued, in ns; NaN if it never was."""
+    results, header = folder / native.RESULTS, open_schedule(case.prepared.schedule).header
+    make_results(results, header["count"], header["checksum"])
+    with named(Path(case.device), destroy=True) as target:
+        command = native.command(target.path, target.identity, case.prepared.schedule, results, EngineOptions())
+        queue_ns = watch(case, command, folder)
+    return queue_ns - open_results(results).header["start_monotonic_ns"] - case.plan["deadline_ns"]
+
+
+def by_another(command: Callable[[Case, Path], list[str]]) -> Callable[[Case, Path], Floats]:
+    """Return a function that returns how late each request was queued, in ns, relative to the median."""
+
+    def late_ns(case: Case, folder: Path) -> Floats:
+        found = watch(case, command(case, folder), folder) - case.plan["deadline_ns"]
+        return found - np.nanmedian(found)
+
+    return late_ns
+
+
+WAYS: dict[str, Callable[[Case, Path], Floats]] = {
+    "drivelab": by_drivelab,
+    "btreplay, bunches of 10 us": by_another(btreplay),
+    "fio --read_iolog, libaio": by_another(fio),
 }
 
 
-def replay_natively(case: Case, folder: Path, *, watched: bool) -> dict[str, Replay]:
-    """Replay with drivelab; compare the engine's and, if watched, the kernel's times."""
-    results = folder / native.RESULTS
-    with named(Path(case.device), destroy=True) as target:
-        if watched:
-            header = open_schedule(case.prepared.schedule).header
-            make_results(results, header["count"], header["checksum"])
-            command = native.command(target.path, target.identity, case.prepared.schedule, results, EngineOptions())
-            queue_ns, counts = watch(case, command, folder)
-        else:
-            native.run_engine(target.path, target.identity, case.prepared.schedule, folder, EngineOptions())
-    mapped = open_results(results)
-    wakeup = {f"wakeup_{name}_us": mapped.header[f"wakeup_{name}_ns"] / 1000 for name in ("p50", "p99", "max")}
-    own = mapped.records["issue_ns"] - case.plan["deadline_ns"].astype(np.float64)
-    own[mapped.records["state"] == NOT_ISSUED] = np.nan
-    name = "drivelab, by its records"
-    if not watched:
-        return {f"{name}, unwatched": Replay(own, wakeup)}
-    seen = queue_ns - mapped.header["start_monotonic_ns"] - case.plan["deadline_ns"]
-    return {
-        "drivelab": Replay(seen, counts | wakeup),
-        "drivelab, same rule": Replay(seen - np.nanmedian(seen), counts),
-        name: Replay(own, {}),
-    }
-
-
-def replay_otherwise(case: Case, way: str, folder: Path) -> dict[str, Replay]:
-    queue_ns, counts = watch(case, OTHERS[way](case, folder), folder)
-    late_ns = queue_ns - case.plan["deadline_ns"]
-    return {way: Replay(late_ns - np.nanmedian(late_ns), counts)}
-
-
-def watch(case: Case, command: list[str], folder: Path) -> tuple[Floats, Values]:
-    """Return queue times of the plan's requests (CLOCK_MONOTONIC, ns), and counts."""
+def watch(case: Case, command: list[str], folder: Path) -> Floats:
+    """Return queue times of the plan's requests (CLOCK_MONOTONIC, ns); NaN for those that the kernel never saw."""
     until_s = time.monotonic() + PATIENCE_S
     while True:
         try:
-            report = capture(case.device, command, folder / "raw", cwd=folder, backend="ftrace")
+            capture(case.device, command, folder / "raw", cwd=folder, backend="ftrace")
             break
         except UserError as error:
             if time.monotonic() > until_s or not any(cause in str(error) for cause in BUSY):
@@ -148,64 +152,24 @@ def watch(case: Case, command: list[str], folder: Path) -> tuple[Floats, Values]
             time.sleep(2)
     decode(folder / "raw", folder / "seen.parquet")
     table, about = read_trace(folder / "seen.parquet")
-    operation = np.array([OPERATIONS.index(name) for name in table["operation"].to_pylist()], np.int64)
-    offset, length = (table[name].to_numpy() for name in ("offset_bytes", "length_bytes"))
-    planned = case.plan["operation"]
-    first = _first_seen([case.plan[name] for name in ("operation", "offset_bytes", "length_bytes")],
-                        [operation, offset, length])  # fmt: skip
-    at_ns = table["queue_ns"].to_numpy().astype(np.float64) + about[FIRST_EVENT_MONOTONIC]
-    fua = table["fua"].to_numpy()
-    wants_fua = case.plan["flags"] & FUA != 0
-    kinds = {"read": READ, "write": WRITE, "flush": FLUSH, "discard": DISCARD}
-    lost = {f"lost {name}": float((first[planned == code] < 0).sum()) for name, code in kinds.items()}
-    counts = {
-        **lost,
-        "lost FUA": float((wants_fua & ~((first >= 0) & fua[first])).sum()),
-        "extra": float((operation <= WRITE).sum() - ((first >= 0) & (planned <= WRITE)).sum()),
-        "events lost": float(sum(about["lost"].values())),
-        "failed": float(report.exit_status != 0),
-    }
-    return np.where(first < 0, np.nan, at_ns[first]), counts
+    seen: dict[int, deque[float]] = defaultdict(deque)
+    for row in table.to_pylist():
+        if (row["operation"], row["length_bytes"]) == ("read", BLOCK_BYTES):
+            seen[row["offset_bytes"]].append(row["queue_ns"] + about[FIRST_EVENT_MONOTONIC])
+    offsets = case.plan["offset_bytes"].tolist()
+    return np.array([found.popleft() if (found := seen[offset]) else np.nan for offset in offsets])
 
 
-def _first_seen(planned: Sequence[Ints], seen: Sequence[Ints]) -> Ints:
-    """Return the row of the k-th seen request for the k-th planned one of its extent; -1: none."""
-    rows: dict[tuple[int, ...], deque[int]] = {}
-    for row, extent in enumerate(zip(*(column.tolist() for column in seen), strict=True)):
-        rows.setdefault(extent, deque()).append(row)
-    extents = zip(*(column.tolist() for column in planned), strict=True)
-    return np.array([found.popleft() if (found := rows.get(extent)) else -1 for extent in extents], np.int64)
-
-
-def measures(case: Case, replay: Replay) -> Values:
+def measures(case: Case, late_ns: Floats) -> dict[str, float]:
     """Return all metrics of one replay."""
-    moves = (case.plan["operation"] <= WRITE) & ~np.isnan(replay.late_ns)
-    late_us, deadline_ns = replay.late_ns[moves] / 1000, case.plan["deadline_ns"][moves].astype(np.float64)
-    queued_ns, error_us = deadline_ns + replay.late_ns[moves], np.abs(late_us)
-    percentiles = dict(zip(("p50", "p95", "p99", "max"), np.percentile(error_us, (50, 95, 99, 100)), strict=True))
-    values = {
-        "duration ratio": float(np.ptp(queued_ns) / np.ptp(deadline_ns)),
-        **{f"{name} us": float(value) for name, value in percentiles.items()},
-        "within 50 us %": 100 * float((error_us <= CLOSE_US).mean()),
-        **replay.counts,
+    known = ~np.isnan(late_ns)
+    deadline_ns, error_us = case.plan["deadline_ns"][known].astype(np.float64), np.abs(late_ns[known]) / 1000
+    return {
+        "duration ratio": float(np.ptp(deadline_ns + late_ns[known]) / np.ptp(deadline_ns)),
+        **{f"p{percent} us": float(np.percentile(error_us, percent)) for percent in (50, 99)},
+        f"within {CLOSE_US} us %": 100 * float((error_us <= CLOSE_US).mean()),
+        "lost": float((~known).sum()),
     }
-    times, size = np.unique(case.plan["deadline_ns"], return_counts=True)
-    if (size == BURST_REQUESTS).all():
-        spread_us = np.ptp(replay.late_ns.reshape(len(times), BURST_REQUESTS), axis=1) / 1000
-        values["spread p50 us"] = float(np.nanmedian(spread_us))
-        values |= {f"kept {limit} us %": 100 * float((spread_us < limit).mean()) for limit in SPREADS_US}
-    return values
-
-
-def own_wakeups_us(sleeps: int = 2000) -> Values:
-    """Return the wake-up delay of 500 us sleeps on this host."""
-    ctypes.CDLL(None).prctl(PR_SET_TIMERSLACK, 1)
-    late_us = np.empty(sleeps)
-    for index in range(sleeps):
-        due_ns = time.monotonic_ns() + 500_000
-        time.sleep(500e-6)
-        late_us[index] = (time.monotonic_ns() - due_ns) / 1000
-    return {f"p{percent}": float(np.percentile(late_us, percent)) for percent in (50, 95, 99, 100)}
 
 
 def wait_for_quiet() -> None:
@@ -217,56 +181,29 @@ def wait_for_quiet() -> None:
     print(f"load {loads[0]:.2f} at the start{'' if loads[0] <= QUIET_LOAD else ': NOT QUIET'}", flush=True)
 
 
-def print_table(title: str, runs_by_way: Mapping[str, list[Values]]) -> None:
-    """Print a row for each replayer: medians over the repeats."""
-    columns = list(dict.fromkeys(name for runs in runs_by_way.values() for run in runs for name in run))
-    used = [name for name in columns if not name.startswith(("lost", "extra", "failed", "events"))
-            or any(run.get(name) for runs in runs_by_way.values() for run in runs)]  # fmt: skip
-    print(f"\n### {title}\n\n| way | " + " | ".join(used) + " |\n|---|" + "---:|" * len(used))
-    for way, runs in runs_by_way.items():
-        known = [[run[name] for run in runs if name in run] for name in used]
-        cells = [
-            _number(name, float(np.median(values))) if values else "" for name, values in zip(used, known, strict=True)
-        ]
-        print(f"| {way} | " + " | ".join(cells) + " |", flush=True)
-
-
-def _number(name: str, value: float) -> str:
-    return f"{value:.4f}" if name == "duration ratio" else f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compare replayers.")
-    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--repeats", type=int, default=3)
     chosen = parser.parse_args()
     wait_for_quiet()
-    results: dict[str, dict[str, list[Values]]] = {}
-    wakeups: list[Values] = []
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in WAYS}
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder, loop_device() as device:
         subprocess.run(["dd", "if=/dev/zero", f"of={device}", "bs=1M", f"count={SIZE >> 20}", "oflag=direct",
                         "status=none"], check=True)  # fmt: skip
-        for title, requests in workloads(chosen.seconds).items():
-            own = Path(folder) / f"{len(results)}"
-            own.mkdir()
-            write_workload(requests, own / "trace.parquet")
-            prepared = prepare(own / "trace.parquet", own / "plan", ReplayChoice(), SIZE, 4096)
-            case = Case(prepared, open_schedule(prepared.schedule).records, device, own)
-            rows = results.setdefault(title, {})
-            for repeat in range(chosen.repeats):
-                wakeups.append(own_wakeups_us())
-                ways = ["watched", "unwatched", *OTHERS]
-                turn = repeat * 2 % len(ways)
-                for way in ways[turn:] + ways[:turn]:
-                    with tempfile.TemporaryDirectory(dir=own) as run:
-                        native_way = way in ("watched", "unwatched")
-                        replays = (replay_natively(case, Path(run), watched=way == "watched") if native_way
-                                   else replay_otherwise(case, way, Path(run)))  # fmt: skip
-                        for name, replay in replays.items():
-                            rows.setdefault(name, []).append(measures(case, replay))
-            print_table(f"{title}, {len(case.plan)} requests, {chosen.repeats} repeats", dict(sorted(rows.items())))
-    delays = ", ".join(f"{name} {np.median([wakeup[name] for wakeup in wakeups]):.0f} us" for name in wakeups[0])
-    print(f"\nsleeps of 500 us end late by (medians of {len(wakeups)} rounds): {delays}")
+        write_workload(Path(folder) / "trace.parquet", chosen.seconds)
+        prepared = prepare(Path(folder) / "trace.parquet", Path(folder) / "plan", ReplayChoice(), SIZE, BLOCK_BYTES)
+        case = Case(prepared, open_schedule(prepared.schedule).records, device)
+        for repeat in range(chosen.repeats):
+            names = list(WAYS)
+            for name in names[repeat % len(names) :] + names[: repeat % len(names)]:
+                with tempfile.TemporaryDirectory(dir=folder) as scratch:
+                    runs[name].append(measures(case, WAYS[name](case, Path(scratch))))
+    columns = list(runs["drivelab"][0])
+    print("| | " + " | ".join(columns) + " |\n|---|" + "---:|" * len(columns))
+    for name, values in runs.items():
+        cells = [f"{np.median([run[column] for run in values]):.4g}" for column in columns]
+        print(f"| {name} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

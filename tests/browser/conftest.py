@@ -13,8 +13,6 @@ from emulation import host
 from mini_project import Project
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-COULD_NOT_RUN = 77
-"""Exit status of a test run that this host cannot do (Automake's convention)."""
 STUDY_FOLDER = "DRIVELAB_BROWSER_STUDY"
 """Variable with the folder of another project with a finished study, whose report is used instead."""
 _NAMES = ("chromium", "chromium-browser")
@@ -33,6 +31,11 @@ class Shown:
     complaints: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
 
+    def check(self) -> None:
+        """Fail if there was an error, or a request for anything but files of this machine."""
+        assert self.complaints == []
+        assert [url for url in self.requests if not url.startswith(_HERE)] == []
+
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
@@ -44,7 +47,7 @@ def chromium() -> Iterator[Browser]:
         if program is None:
             raise host.UnavailableError("the package chromium is missing, also after apt-get install")
     except host.UnavailableError as reason:
-        pytest.exit(f"the report could not be tested in a browser here: {reason}", COULD_NOT_RUN)
+        pytest.exit(f"the report could not be tested in a browser here: {reason}", host.COULD_NOT_RUN)
     with sync_playwright() as playwright:
         # root may not use the browser's sandbox, and the page is trusted
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=_PATIENCE_MS)
@@ -62,25 +65,22 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return project.folder
 
 
-@pytest.fixture(scope="session")
-def address(study: Path) -> str:
-    return (study / "results/report/index.html").as_uri()
-
-
 @pytest.fixture
-def show(chromium: Browser, address: str) -> Iterator[Callable[..., Shown]]:
-    """Open the report in a new window; options are those of a browser context."""
+def show(chromium: Browser, request: pytest.FixtureRequest) -> Iterator[Callable[..., Shown]]:
+    """Open a page, by default the report of the study, in a new window; options are those of a browser context."""
     contexts = []
 
-    def opened(**options: Any) -> Shown:
+    def opened(page: Path | None = None, **options: Any) -> Shown:
+        path = page or request.getfixturevalue("study") / "results/report/index.html"
         context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         contexts.append(context)
         context.set_default_timeout(_PATIENCE_MS)
         shown = Shown(context.new_page())
         shown.page.on("console", lambda line: shown.complaints.append(line.text) if line.type == "error" else None)
         shown.page.on("pageerror", lambda error: shown.complaints.append(str(error)))
+        shown.page.on("dialog", lambda dialog: shown.complaints.append(dialog.message))
         shown.page.on("request", lambda request: shown.requests.append(request.url))
-        shown.page.goto(address)
+        shown.page.goto(path.as_uri())
         return shown
 
     yield opened
@@ -93,29 +93,4 @@ def shown(show: Callable[..., Shown]) -> Iterator[Shown]:
     """The report; after each test, check that there was no error and no request."""
     report = show()
     yield report
-    assert report.complaints == []
-    assert [url for url in report.requests if not url.startswith(_HERE)] == []
-
-
-@pytest.fixture
-def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
-    """Open a file of a site; at the end, check that it asked for nothing else and had no error."""
-    contexts, complaints, requests = [], [], []
-
-    def opened(path: Path, anchor: str = "", **options: Any) -> Page:
-        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        contexts.append(context)
-        context.set_default_timeout(_PATIENCE_MS)
-        page = context.new_page()
-        page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(path.as_uri() + anchor)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
+    report.check()

@@ -11,9 +11,10 @@ from typing import Any
 
 from mini_project import Project
 from slurm import Slurm
-from waiting import wait_until
+from waits import DRIVELAB, wait_until
 
 from drivelab.recording.writer import read_journal
+from drivelab.virtual.fuse import process_state
 
 DRIVES = {"op7": "host0", "op28": "host1", "op7-512e": "host0"}
 """Drives and their hosts."""
@@ -59,8 +60,7 @@ class ClusterProject(Project):
 
     def start(self, *before: str) -> subprocess.Popen[bytes]:
         """Start `drivelab run` with the Slurm profile; `before` precedes the command."""
-        code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
-        command = [*before, sys.executable, "-c", code, "run", "--profile", "profiles/slurm", "config/mini.yaml"]
+        command = [*before, *DRIVELAB, "run", "--profile", "profiles/slurm", "config/mini.yaml"]
         return self._start(command, self.environment)
 
     def measure(self) -> subprocess.Popen[bytes]:
@@ -91,7 +91,7 @@ class ClusterProject(Project):
         for drive in DRIVES:
             for pid in self._stages(drive):
                 os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not self.slurm.ask("squeue", "-h"), "an empty queue", self.tell)
+        wait_until(lambda: not self.slurm.ask("squeue", "-h"), tell=self.tell)
 
     def move(self, drive: str, host: str) -> None:
         """Attach a drive to another host."""
@@ -119,11 +119,11 @@ class ClusterProject(Project):
         pids: list[int] = []
 
         def is_stopped() -> bool:
-            pids[:] = [pid for pid in self._stages(drive) if _state(pid) == "T"]
+            pids[:] = [pid for pid in self._stages(drive) if process_state(pid)[0] == "T"]
             assert pids or self._started[-1].poll() is None, self.tell()
             return bool(pids)
 
-        wait_until(is_stopped, f"{drive} to be measured", self.tell)
+        wait_until(is_stopped, tell=self.tell)
         assert len(self.journal(drive, "cell")) == 1
         return pids[0]
 
@@ -153,11 +153,3 @@ class ClusterProject(Project):
             if here and words[2:3] == ["measure"] and any(f"plans/{drive}/" in text for text in words):
                 pids.append(int(directory.name))
         return pids
-
-
-def _state(pid: int) -> str:
-    """Return the kernel's state of a process; T means stopped."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""

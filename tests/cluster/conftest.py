@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +12,7 @@ from emulation import host
 from slurm import PROGRAMS, Slurm
 
 ROOT = Path(__file__).resolve().parents[2]
-COULD_NOT_RUN = 77
-"""Exit status of a test run that this host cannot do (Automake's convention)."""
-
-# Treat these signals as an interrupt, so that Slurm is stopped too.
-signal.signal(signal.SIGTERM, signal.default_int_handler)
-signal.signal(signal.SIGHUP, signal.default_int_handler)
+host.end_by_signals()
 
 
 @pytest.fixture(scope="session")
@@ -33,12 +27,12 @@ def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
             raise host.UnavailableError((set_up.stderr.strip().splitlines() or ["the set-up printed nothing"])[-1])
         cluster = Slurm(tmp_path_factory.mktemp("slurm"), list(DRIVES))
     except host.UnavailableError as reason:
-        pytest.exit(f"Slurm could not be tested here: {reason}", COULD_NOT_RUN)
+        pytest.exit(f"Slurm could not be tested here: {reason}", host.COULD_NOT_RUN)
     try:
         try:
             cluster.start()
         except host.UnavailableError as reason:
-            pytest.exit(f"Slurm could not be tested here: {reason}", COULD_NOT_RUN)
+            pytest.exit(f"Slurm could not be tested here: {reason}", host.COULD_NOT_RUN)
         yield cluster
     finally:
         cluster.stop()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from emulation import host
-from waiting import wait_until
+from waits import wait_until
 
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
 """Programs and their Debian packages."""
@@ -103,7 +103,7 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0
         for pid in [daemon.pid, *self._on_host(name)]:
             os.kill(pid, signal.SIGKILL)
         daemon.wait()
-        wait_until(lambda: self.state_of(name).startswith("down"), f"{name} to be down")
+        wait_until(lambda: self.state_of(name).startswith("down"), tell=lambda: f"{name} is not down")
 
     def stop(self) -> None:
         """Stop everything, jobs first."""
@@ -143,7 +143,7 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0
 
     def _until(self, condition: Callable[[], bool], name: str) -> None:
         process = self._processes[name]
-        wait_until(lambda: condition() or process.poll() is not None, f"{name} to be up")
+        wait_until(lambda: condition() or process.poll() is not None, tell=lambda: f"{name} is not up")
         if process.poll() is not None:
             lines = (self.folder / f"{name}.output").read_text(errors="replace").strip().splitlines()
             raise host.UnavailableError(f"{name} does not start: {lines[-1] if lines else 'it printed nothing'}")

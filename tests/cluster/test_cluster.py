@@ -7,7 +7,7 @@ import signal
 
 from cluster_project import DRIVES, ClusterProject
 from slurm import Slurm
-from waiting import wait_until
+from waits import wait_until
 
 
 def test_a_killed_study_resumes_and_measures_nothing_twice(project: ClusterProject, slurm: Slurm) -> None:
@@ -20,7 +20,7 @@ def test_a_killed_study_resumes_and_measures_nothing_twice(project: ClusterProje
 
     second = project.start()
     pending = ["squeue", "-h", "-t", "PENDING"]
-    wait_until(lambda: slurm.ask(*pending).count("\n") == 2, "the same chains to be submitted", project.tell)
+    wait_until(lambda: slurm.ask(*pending).count("\n") == 2, tell=project.tell)
     for pid in held:
         os.kill(pid, signal.SIGCONT)
     status, output = project.ended(second)
@@ -52,7 +52,7 @@ def test_an_interrupted_run_empties_the_queue_and_says_so(project: ClusterProjec
     assert status == 130
     assert "Cancelled in Slurm: jobs " in output
     assert "interrupted; finished measurements are kept, run again to continue" in output
-    wait_until(lambda: not slurm.ask("squeue", "-h"), "an empty queue", project.tell)
+    wait_until(lambda: not slurm.ask("squeue", "-h"), tell=project.tell)
     chains = [job for job in slurm.completed()[before:] if job["JobState"] == "CANCELLED"]
     assert {job["NodeList"] for job in chains} >= {"host0", "host1"}
     assert not project.is_recorded("op7")

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from faults import FaultStudy
+from leftovers import end_processes, leftovers
 from partitions import TABLE, UUID, Partitioned
 
 from drivelab.core import lock
 from drivelab.plan.drive_sheet import SheetRow
+from drivelab.replay import native
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
@@ -19,6 +22,13 @@ from drivelab.virtual.model import DriveModel
 @pytest.fixture(scope="session")
 def _possible() -> str | None:
     return manage.possible()
+
+
+@pytest.fixture
+def engine_possible() -> None:
+    """Skip where the replay engine cannot run."""
+    if (reason := native.possible()) is not None:
+        pytest.skip(reason)
 
 
 @pytest.fixture
@@ -36,6 +46,18 @@ def run_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _possible: st
     monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path))
     yield tmp_path / "virtual"
     manage.stop(force=True)
+
+
+@pytest.fixture
+def study(tmp_path: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultStudy]:
+    """A copy of the project with the study `one`; its folder is the current folder, and nothing is left after it."""
+    study = FaultStudy(tmp_path / "project")
+    monkeypatch.chdir(study.folder)
+    yield study
+    manage.stop(force=True)
+    remaining = leftovers()
+    end_processes()
+    assert remaining == []
 
 
 @pytest.fixture

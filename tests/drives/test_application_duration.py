@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,7 @@ import yaml
 from application_plans import DRIVE, measured, plan_of, runs_of
 from captures import running as processes_with
 from stages import conditioned
-from waits import wait_until
+from waits import DRIVELAB, wait_until
 
 from drivelab.collect.collect import collect
 from drivelab.core import private
@@ -216,8 +215,7 @@ def at_work(tmp_path: Path) -> Iterator[tuple[Plan, Path, subprocess.Popen[bytes
     plan = plan_of(shell(f"test -e {flag}2 && exit 0; {script}"), "wall", fill=None, until={"passes": 1})
     seal = conditioned(plan)
     Path("plan.json").write_text(plan.to_json())
-    command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())"]
-    process = subprocess.Popen([*command, "measure", "plan.json", "--after", str(seal)])
+    process = subprocess.Popen([*DRIVELAB, "measure", "plan.json", "--after", str(seal)])
     try:
         wait_until(lambda: len(processes_with("sleep", span)) == 2, process)
         assert len(mounts()) == 1

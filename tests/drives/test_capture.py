@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -17,7 +16,7 @@ from pathlib import Path
 import pytest
 from captures import MIB, dd
 
-from drivelab.cli.traces import capture as cli_capture
+from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.trace.capturing import applications, capture
 from drivelab.trace.decode import decode
@@ -128,27 +127,16 @@ def test_a_drive_that_is_too_small_is_refused(device: str, tmp_path: Path) -> No
 
 
 def test_the_commands_work_together(device: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from drivelab.cli.traces import trace as cli_trace
-
-    parser = argparse.ArgumentParser()
-    commands = parser.add_subparsers(required=True)
-    cli_capture.add_parser(commands)
-    cli_trace.add_parser(commands)
-
-    def run(*arguments: str) -> int:
-        options = parser.parse_args(arguments)
-        return int(options.handler(options))
-
     raw, out = str(tmp_path / "raw"), str(tmp_path / "t.parquet")
-    assert run("capture", device, "-o", raw, "--", *dd(device, 7)) == 0
+    assert main(["capture", device, "-o", raw, "--", *dd(device, 7)]) == 0
     printed = capsys.readouterr().out
     assert re.search(r"^application duration: \d+\.\d+ s, measured while tracing", printed, re.MULTILINE)
     assert "lost: nothing\n" in printed
-    assert run("trace", "decode", raw, "-o", out, "--json") == 0
+    assert main(["trace", "decode", raw, "-o", out, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["events_by_action"]["Q"] >= 7
-    assert run("trace", "info", out, "--json") == 0
+    assert main(["trace", "info", out, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["writes"] == 7
-    assert run("capture", device, "-o", str(tmp_path / "raw2"), "--json", "--", "false") == 1
+    assert main(["capture", device, "-o", str(tmp_path / "raw2"), "--json", "--", "false"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert (report["exit_status"], report["lost"]) == (1, {})
 

@@ -6,12 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from captures import dd
+from waits import wait_until
 
 from drivelab.core.private import run_directory
 from drivelab.plan.places import ROOT
@@ -46,9 +45,7 @@ def test_tracefs_is_mounted_for_a_capture_only(device: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_tracefs_is_unmounted_after_a_signal(
-    device: str, tmp_path: Path, number: signal.Signals, wait: Callable[[Callable[[], bool]], None]
-) -> None:
+def test_tracefs_is_unmounted_after_a_signal(device: str, tmp_path: Path, number: signal.Signals) -> None:
     begun, ended, pid = tmp_path / "begun", tmp_path / "ended", tmp_path / "pid"
     traced = ["sh", "-c", f"while ! test -s {pid}; do sleep 0.01; done; {MOUNTED} && touch {begun}; exec sleep 1000"]
     script = (
@@ -59,7 +56,7 @@ def test_tracefs_is_unmounted_after_a_signal(
     process = in_namespace(script, sys.executable, "-c", CAPTURE, device, "--backend", "ftrace", "-o",
                            str(tmp_path / "raw"), "--", *traced)  # fmt: skip
     try:
-        wait(lambda: begun.exists() or ended.exists() or process.poll() is not None)
+        wait_until(lambda: begun.exists() or ended.exists() or process.poll() is not None)
         assert begun.exists(), "the capture did not begin"
         os.kill(int(pid.read_text()), number)
         output, _ = process.communicate(timeout=120)
@@ -69,12 +66,3 @@ def test_tracefs_is_unmounted_after_a_signal(
             os.kill(int(pid.read_text()), signal.SIGKILL)
         process.kill()
         process.wait()
-
-
-@pytest.fixture
-def wait() -> Callable[[Callable[[], bool]], None]:
-    def until(condition: Callable[[], bool]) -> None:
-        while not condition():
-            time.sleep(0.01)
-
-    return until

@@ -30,35 +30,25 @@ pytestmark = [
 TRACING = ftrace.TRACING
 
 
-def test_a_tracer_in_use_is_left_alone(device: str, tmp_path: Path) -> None:
-    (TRACING / "current_tracer").write_text("blk")
+@pytest.mark.parametrize(
+    ("file", "used", "free", "reason"),
+    [
+        (TRACING / "current_tracer", "blk", "nop", "another program uses the kernel's tracer 'blk'"),
+        (Path("/sys/class/block/NAME/trace/enable"), "1", "0", "another program traces "),
+        (TRACING / "events/block/block_rq_issue/enable", "1", "0", "another program uses kernel trace events"),
+    ],
+)
+def test_what_another_program_traces_is_left_alone(
+    device: str, tmp_path: Path, file: Path, used: str, free: str, reason: str
+) -> None:
+    file = Path(str(file).replace("NAME", Path(device).name))
+    file.write_text(used)
     try:
-        with pytest.raises(UserError, match="another program uses the kernel's tracer 'blk'"):
-            capture.capture(device, ["true"], tmp_path / "raw")
-        assert (TRACING / "current_tracer").read_text() == "blk\n"
-    finally:
-        (TRACING / "current_tracer").write_text("nop")
-
-
-def test_a_device_traced_by_another_program_is_left_alone(device: str, tmp_path: Path) -> None:
-    enable = Path(f"/sys/class/block/{Path(device).name}/trace/enable")
-    enable.write_text("1")
-    try:
-        with pytest.raises(UserError, match="another program traces "):
-            capture.capture(device, ["true"], tmp_path / "raw")
-        assert enable.read_text() == "1\n"
-    finally:
-        enable.write_text("0")
-
-
-def test_events_in_use_are_left_alone(device: str, tmp_path: Path) -> None:
-    enable = TRACING / "events/block/block_rq_issue/enable"
-    enable.write_text("1")
-    try:
-        with pytest.raises(UserError, match="another program uses kernel trace events"):
+        with pytest.raises(UserError, match=reason):
             capture.capture(device, ["true"], tmp_path / "raw", backend="ftrace")
+        assert file.read_text() == f"{used}\n"
     finally:
-        enable.write_text("0")
+        file.write_text(free)
 
 
 def test_a_reader_of_the_ring_is_left_alone(device: str, tmp_path: Path) -> None:
@@ -150,8 +140,8 @@ def test_a_device_detached_during_a_capture_is_detected(device: str, tmp_path: P
     assert report.capacity_bytes == 64 << 20
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_restores_the_tracer_and_ends_the_command(device: str, tmp_path: Path, number: int) -> None:
+def capturing(device: str, tmp_path: Path) -> tuple[subprocess.Popen[bytes], str]:
+    """Start a capture of a program that sleeps; return the process, and the argument of that program."""
     span = f"1000.{os.getpid()}"
     process = background(f"""
 from pathlib import Path
@@ -159,6 +149,12 @@ from drivelab.trace.capturing.capture import capture
 capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}), backend="ftrace")
 """)
     wait_until(lambda: bool(running("sleep", span)), process)
+    return process, span
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_restores_the_tracer_and_ends_the_command(device: str, tmp_path: Path, number: int) -> None:
+    process, span = capturing(device, tmp_path)
     assert (TRACING / "current_tracer").read_text() == "blk\n"
     process.send_signal(number)
     assert process.wait() != 0
@@ -168,13 +164,7 @@ capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}), backen
 
 
 def test_a_concurrent_capture_is_refused(device: str, tmp_path: Path) -> None:
-    span = f"1003.{os.getpid()}"
-    process = background(f"""
-from pathlib import Path
-from drivelab.trace.capturing.capture import capture
-capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}), backend="ftrace")
-""")
-    wait_until(lambda: bool(running("sleep", span)), process)
+    process, _ = capturing(device, tmp_path)
     try:
         with pytest.raises(UserError, match=r"another drivelab process captures a trace; wait"):
             capture.capture(device, ["true"], tmp_path / "second")

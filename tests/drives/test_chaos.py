@@ -6,9 +6,7 @@ import os
 import random
 import signal
 import subprocess
-from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 from chaos_results import interrupted, unfinished
@@ -23,7 +21,7 @@ from faults import (
     outcome,
     wait_until,
 )
-from leftovers import afflict, end_processes, kill, leftovers, processes
+from leftovers import afflict, kill, processes
 
 from drivelab.plan.plan import Plan
 from drivelab.recording.checksums import altered
@@ -38,24 +36,11 @@ ROUNDS = 16
 FAULTS = [Fault("error", "write"), Fault("hang")]
 
 
-@pytest.fixture
-def study(tmp_path: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultStudy]:
-    study = FaultStudy(tmp_path / "project")
-    monkeypatch.chdir(study.folder)
-    study.shorten_watchdog()
-    path = study.folder / "config/one.yaml"
-    text = path.read_text().partition("        until:")[0].replace("runtime: 250ms", "runtime: 1s")
-    path.write_text(text + f"        until: {{rounds: {ROUNDS}}}\n")
-    yield study
-    manage.stop(force=True)
-    remaining = leftovers()
-    end_processes()
-    assert remaining == []
-
-
 @pytest.mark.long
 def test_the_study_completes_and_each_kill_costs_at_most_one_cell(study: FaultStudy) -> None:
     print(f"CHAOS_SEED={SEED}")
+    study.shorten_watchdog()
+    study.lengthen(ROUNDS)
     chance = random.Random(SEED)
     deck: list[str | Fault] = [*KILLS, chance.choice(FAULTS)]  # tests/drives/faults has each fault
     chance.shuffle(deck)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +13,8 @@ from typing import Any
 import pytest
 from leftovers import processes
 from made_plans import DRIVE, made_plan
-from waits import wait_until
+from stages import conditioned
+from waits import DRIVELAB, wait_until
 
 from drivelab.cli.measure import runner
 from drivelab.collect.collect import collect
@@ -29,7 +29,6 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run import file_system_device as making
 from drivelab.run import guest_device
-from drivelab.run.condition import precondition, purge
 from drivelab.run.device import open_device
 from drivelab.run.measure import measure
 from drivelab.virtual import manage
@@ -66,13 +65,6 @@ def plan_of(
     return Plan({**plan.subject, "class": {**plan.subject["class"], "name": "client"}}, plan.context)
 
 
-def stages(plan: Plan, folder: Path) -> Path:
-    """Run the stages before the measurement; return the seal that they leave."""
-    purge(plan, folder / "purged.json")
-    precondition(plan, folder / "purged.json", folder / "conditioned.json")
-    return folder / "conditioned.json"
-
-
 def mounted() -> list[str]:
     return [
         line for line in Path("/proc/mounts").read_text().splitlines() if f" {private.run_directory()}/mount." in line
@@ -91,7 +83,7 @@ def test_a_file_on_a_new_file_system_is_measured(kind: str, tmp_path: Path) -> N
     if (reason := missing(kind)) is not None:
         pytest.skip(reason)
     plan = plan_of(tmp_path, kind, mount=("noatime",))
-    seal = stages(plan, tmp_path)
+    seal = conditioned(plan, tmp_path)
     assert json.loads(seal.read_text()) == {"stage": "nothing"}, "a mounted file system lasts in one process only"
     measure(plan, seal)
     lines = list(read_journal(plan.recording_path))
@@ -117,7 +109,7 @@ def test_a_file_on_a_new_file_system_is_measured(kind: str, tmp_path: Path) -> N
 def test_the_reads_reach_the_drive_and_the_commits_flush_it(tmp_path: Path) -> None:
     """Sparse blocks or the page cache would leave the drive untouched."""
     plan = plan_of(tmp_path)
-    measure(plan, stages(plan, tmp_path))
+    measure(plan, conditioned(plan, tmp_path))
     read, commit = collect(plan.recording_path, reduced=False)["cells"].sort_values("cell").itertuples()
     counters = manage.counters(DRIVE)
     assert counters["host_read_bytes"] >= read.read_ios * 4096 > 0
@@ -169,7 +161,7 @@ def test_a_bad_option_is_refused_with_the_message_of_mkfs_or_mount(tmp_path: Pat
     ):
         plan = plan_of(tmp_path, **file_system)
         with pytest.raises(UserError, match=message):
-            measure(plan, stages(plan, tmp_path))
+            measure(plan, conditioned(plan, tmp_path))
         assert mounted() == []
 
 
@@ -179,14 +171,14 @@ def test_a_word_of_mkfs_names_no_file(tmp_path: Path, monkeypatch: pytest.Monkey
     Path("study").write_bytes(bytes(16 * MIB))
     plan = plan_of(tmp_path, mkfs=("study",))
     with pytest.raises(UserError, match="making the file system ext4"):
-        measure(plan, stages(plan, tmp_path))
+        measure(plan, conditioned(plan, tmp_path))
     assert Path("study").read_bytes() == bytes(16 * MIB)
 
 
 def test_a_file_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, file_share=0.95)
     with pytest.raises(UserError, match=r"a file of 30 MiB does not fit on the new file system ext4.*smaller 'file'"):
-        measure(plan, stages(plan, tmp_path))
+        measure(plan, conditioned(plan, tmp_path))
 
 
 def test_a_full_file_system_fails_the_measurement_clearly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,18 +195,15 @@ def test_a_full_file_system_fails_the_measurement_clearly(tmp_path: Path, monkey
 
     monkeypatch.setattr(guest_device, "run_fio", full)
     with pytest.raises(UserError, match=r"preconditioning failed:.*[Nn]o space left on device"):
-        measure(plan, stages(plan, tmp_path))
+        measure(plan, conditioned(plan, tmp_path))
 
 
 def test_missing_programs_are_reported_before_any_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(tmp_path)
     monkeypatch.setattr(making, "program", lambda name: name)
     with pytest.raises(UserError, match=r"mkfs.ext4 is not installed.*Nothing was written.*apt-get install e2fsprogs"):
-        measure(plan, stages(plan, tmp_path))
+        measure(plan, conditioned(plan, tmp_path))
     assert manage.status() == []
-
-
-MEASURE = "import sys; from drivelab.cli.main import main; sys.exit(main())"
 
 
 @pytest.fixture
@@ -222,9 +211,9 @@ def at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[P
     """A measuring process in the middle of a cell of ten minutes."""
     monkeypatch.chdir(tmp_path)
     plan = plan_of(tmp_path, cells=({**READ, "runtime_s": 600.0},))
-    seal = stages(plan, tmp_path)
+    seal = conditioned(plan, tmp_path)
     (tmp_path / "plan.json").write_text(plan.to_json())
-    process = subprocess.Popen([sys.executable, "-c", MEASURE, "measure", "plan.json", "--after", str(seal)])
+    process = subprocess.Popen([*DRIVELAB, "measure", "plan.json", "--after", str(seal)])
     part = plan.recording_path.with_name(f"{plan.recording_path.name}.part")
     try:
         wait_until(lambda: list(part.glob("cells/*/job.fio")) and len(mounted()) == 1 and processes("fio"), process)
@@ -292,9 +281,7 @@ def test_an_interrupted_measurement_unmounts_and_restarts(at_work: tuple[Plan, P
     assert mounted() == []
     part = plan.recording_path.with_name(f"{plan.recording_path.name}.part")
     assert part.exists()
-    again = subprocess.Popen(
-        [sys.executable, "-c", MEASURE, "measure", "plan.json", "--after", str(seal)], stdout=subprocess.PIPE
-    )
+    again = subprocess.Popen([*DRIVELAB, "measure", "plan.json", "--after", str(seal)], stdout=subprocess.PIPE)
     try:
         assert again.stdout is not None
         line = next(line for line in again.stdout if b"cannot resume" in line)

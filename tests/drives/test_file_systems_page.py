@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from doc_commands import arguments, with_rows
 from doc_pages import ROOT, blocks
 from leftovers import leftovers
 from mini_project import Project
+from waits import DRIVELAB
 
 from drivelab.core.errors import UserError
 from drivelab.plan.file_system import FileSystem
@@ -23,7 +23,6 @@ pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.long]
 
 PAGE = "docs/how-to/filesystems.md"
 STUDY = "config/fs.yaml"
-MAIN = "import sys; from drivelab.cli.main import main; sys.exit(main())"
 SHORT = {"settle": "10ms", "rest": "100ms", "loop": {"cold_rounds": 0, "runtime": "200ms", "until": {"rounds": 1}}}
 
 
@@ -67,7 +66,7 @@ def test_the_page_does_what_it_says(run_directory: Path, tmp_path: Path) -> None
             for line in block.commands():
                 if line.startswith("apt-get") or (" compare " in line and "btrfs" not in platforms):
                     continue
-                command = [sys.executable, "-c", MAIN, *arguments(with_types_of_this_host(line))]
+                command = [*DRIVELAB, *arguments(with_types_of_this_host(line))]
                 done = subprocess.run(
                     command, cwd=project.folder, env={**project.environment, "COLUMNS": "200"}, capture_output=True,
                     text=True, check=False, stdin=subprocess.DEVNULL,

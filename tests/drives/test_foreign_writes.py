@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stages import run_stages
+from stages import planned, run_stages
 
-from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
 from drivelab.criteria.taint import foreign_writes
-from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run.fio_cell import Bench
 from drivelab.virtual import manage
@@ -39,13 +37,6 @@ REPLAY = """\
 """
 
 
-def plan_of(measurement: str) -> Plan:
-    head = "name: one\nresults: results\nclock: wall\ndrives: [op7]\ntraces: {sqlite: {shipped: sqlite-inserts}}\n"
-    Path("config/one.yaml").write_text(f"{head}measurements:\n{measurement}")
-    (planned,) = Campaign.load("config/one.yaml").plans
-    return planned.plan
-
-
 def attack_during(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Let dd write to the drive's node during the step with this number, counted from 0."""
     original, calls = Bench.run, iter(range(10**6))
@@ -56,15 +47,7 @@ def attack_during(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 
         def attacked(folder: Path) -> object:
             (drive,) = [drive for drive in manage.status() if drive.serial == bench.device.identified.serial]
-            command = [
-                "dd",
-                "if=/dev/urandom",
-                f"of={drive.device}",
-                "bs=1M",
-                "count=8",
-                "oflag=direct",
-                "conv=notrunc",
-            ]
+            command = ["dd", "if=/dev/urandom", f"of={drive.device}", "bs=1M", "count=8", "oflag=direct"]
             attacker = threading.Thread(target=subprocess.run, args=(command,), kwargs={"check": True})
             attacker.start()
             timing = act(folder)  # type: ignore[operator]
@@ -78,7 +61,7 @@ def attack_during(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 
 @pytest.mark.usefixtures("project", "run_directory")
 def test_a_cell_with_foreign_writes_is_tainted(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_of(LOOP.replace("ROUNDS", "1"))
+    (plan,) = planned(LOOP.replace("ROUNDS", "1"))
     attack_during(monkeypatch, 2)
     run_stages(plan)
     cells = collect(plan.recording_path, reduced=True)["cells"]
@@ -90,7 +73,7 @@ def test_a_cell_with_foreign_writes_is_tainted(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("project", "run_directory")
 def test_all_slices_of_a_soak_with_foreign_writes_are_tainted(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_of(SOAK)
+    (plan,) = planned(SOAK)
     attack_during(monkeypatch, 0)
     run_stages(plan)
     cells = collect(plan.recording_path, reduced=True)["cells"]
@@ -102,7 +85,7 @@ def test_all_slices_of_a_soak_with_foreign_writes_are_tainted(monkeypatch: pytes
 
 @pytest.mark.usefixtures("project", "run_directory")
 def test_a_replay_with_foreign_writes_is_tainted(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = plan_of(REPLAY)
+    (plan,) = planned(REPLAY)
     attack_during(monkeypatch, 0)
     run_stages(plan)
     (line, *others) = [line for line in read_journal(plan.recording_path) if line["event"] == "replay"]
@@ -115,7 +98,7 @@ def test_a_replay_with_foreign_writes_is_tainted(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("measurement", [LOOP.replace("ROUNDS", "4"), SOAK, REPLAY])
 @pytest.mark.usefixtures("project", "run_directory")
 def test_without_foreign_writes_the_counts_are_equal(measurement: str) -> None:
-    plan = plan_of(measurement)
+    (plan,) = planned(measurement)
     run_stages(plan)
     lines = [line for line in read_journal(plan.recording_path) if line["event"] in ("cell", "soak", "replay")]
     assert lines

@@ -8,13 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from loops import looped, mounted
 from writers import leaderless_writer, mapping, own_table_writer, writer
 
 from drivelab.core import lock
@@ -32,36 +31,20 @@ def reason(drive: manage.VirtualDrive) -> str | None:
     return guard.holder(drive.device, Path(drive.device).name)
 
 
-@contextmanager
-def second_loop(drive: manage.VirtualDrive) -> Iterator[str]:
-    command = ["losetup", "--find", "--show", drive.mount_point]
-    device = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-    try:
-        yield device
-    finally:
-        subprocess.run(["losetup", "--detach", device], check=True)
-
-
 def test_an_unused_drive_has_no_holder(drive: manage.VirtualDrive) -> None:
     assert reason(drive) is None
 
 
 def test_mounted_through_another_loop_device(drive: manage.VirtualDrive, tmp_path: Path) -> None:
-    with second_loop(drive) as other:
+    with looped(drive.mount_point) as other:
         assert holders.twins(Path(drive.device).name, Host()) == [Path(other).name]
         assert reason(drive) is None
-        subprocess.run(["mkfs.ext4", "-q", other], check=True)
-        mount = tmp_path / "mount"
-        mount.mkdir()
-        subprocess.run(["mount", other, str(mount)], check=True)
-        try:
+        with mounted(other, tmp_path / "mount") as mount:
             assert reason(drive) == f"{Path(other).name} is mounted on {mount}"
-        finally:
-            subprocess.run(["umount", str(mount)], check=True)
 
 
 def test_held_exclusively_through_another_loop_device(drive: manage.VirtualDrive) -> None:
-    with second_loop(drive) as other:
+    with looped(drive.mount_point) as other:
         descriptor = os.open(other, os.O_RDONLY | os.O_EXCL)
         try:
             assert "is the same drive" in str(reason(drive))

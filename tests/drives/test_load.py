@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 from replay_files import BLOCK, identity
-from stages import run_stages
+from stages import planned, run_stages
 
 from drivelab.analysis.values.load_values import load_answers
-from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
 from drivelab.criteria.rate_search import FAILS
 from drivelab.plan.cell import Cell
@@ -22,17 +21,11 @@ from drivelab.replay.arrivals import load_schedule, poisson_gaps
 from drivelab.replay.evaluation.load_rate import Requests, rate_facts, read_requests, write_requests
 from drivelab.replay.native import EngineOptions
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.usefixtures("engine_possible")]
 
 pytest_plugins = ("capture_fixtures",)
 
 MIB = 1 << 20
-
-
-@pytest.fixture(autouse=True)
-def _engine_possible() -> None:
-    if (reason := native.possible()) is not None:
-        pytest.skip(reason)
 
 
 def measured(device: str, folder: Path, iops: float, count: int, **options: Any) -> Requests:
@@ -72,12 +65,7 @@ def test_a_queue_before_the_drive_counts(attach: Callable[[int, int], str], tmp_
     assert any(doubt.startswith("depth limit reached: ") for doubt in facts["doubts"])
 
 
-STUDY = """\
-name: one
-results: results
-clock: wall
-drives: [op7]
-measurements:
+LOAD = """\
   - protocol: latency-bounded-load
     scale: demo
     set:
@@ -91,8 +79,7 @@ measurements:
 
 
 def test_a_load_of_a_virtual_drive_in_real_time_has_an_answer(project: Path, run_directory: Path) -> None:
-    Path("config/one.yaml").write_text(STUDY)
-    plan = Campaign.load("config/one.yaml").plans[0].plan
+    (plan,) = planned(LOAD)
     run_stages(plan)
     lines = [line for line in read_journal(plan.recording_path) if line["event"] == "load"]
     assert {line["engine"] for line in lines} == {"native"}

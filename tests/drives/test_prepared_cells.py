@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from leftovers import processes
+from loops import image, looped
 from made_plans import made_plan
+from stages import conditioned, run_stages
+from waits import DRIVELAB, wait_until
 
 from drivelab.core.errors import UserError
 from drivelab.fio.job import job_text
@@ -21,7 +24,6 @@ from drivelab.fio.result import read_result
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 
 pytestmark = pytest.mark.device
@@ -40,39 +42,15 @@ def plan_of(folder: Path, until: dict[str, Any], runtime_s: float = CELL["runtim
     return made_plan(folder, [{"loop": {"cells": cells, "until": until}}], {"settle_s": 0.0}, clock="wall")
 
 
-def conditioned(plan: Plan, folder: Path) -> Path:
-    purge(plan, folder / "purged.json")
-    precondition(plan, folder / "purged.json", folder / "conditioned.json")
-    return folder / "conditioned.json"
-
-
 def cells(plan: Plan) -> list[dict[str, Any]]:
     return [line for line in read_journal(plan.recording_path) if line["event"] == "cell"]
-
-
-def fio_below(folder: Path) -> list[tuple[int, Path]]:
-    """Return id and working directory of each fio in a folder."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            place = (process / "cwd").readlink()
-            if (process / "comm").read_text() == "fio\n" and folder in place.parents:
-                found.append((int(process.name), place))
-        except OSError:
-            continue
-    return found
 
 
 @pytest.fixture
 def loop_device(tmp_path: Path) -> Iterator[str]:
     """A loop device over a file of the test."""
-    file = tmp_path / "backing"
-    file.write_bytes(bytes(SIZE))
-    done = subprocess.run(["losetup", "--find", "--show", str(file)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        pytest.skip(f"no loop device: {done.stderr.strip()}")
-    yield done.stdout.strip()
-    subprocess.run(["losetup", "--detach", done.stdout.strip()], check=True)
+    with looped(image(tmp_path / "backing", SIZE >> 20)) as device:
+        yield device
 
 
 @pytest.mark.parametrize("more", [{}, {"registered": True, "batch": 4}])
@@ -99,25 +77,31 @@ def test_a_held_fio_does_not_touch_its_loop_device(tmp_path: Path, loop_device: 
 @pytest.mark.usefixtures("run_directory")
 def test_all_cells_but_the_first_are_prepared(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, {"rounds": 2}, LONG_S)
-    measure(plan, conditioned(plan, tmp_path))
+    run_stages(plan, tmp_path)
     assert [line.get("prepared", False) for line in cells(plan)] == [False, True, True, True]
     for line in cells(plan):
         folder = plan.recording_path / line["directory"]
         assert (folder / "exit_code").read_text() == "0\n"
         assert (folder / "stderr").read_text() == ""
-    assert fio_below(tmp_path) == []
+    assert processes("fio") == []
 
 
 @pytest.mark.usefixtures("run_directory")
 def test_a_cell_prepared_in_vain_leaves_no_trace(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, {"metric": "iops", "threshold": 10.0})
-    measure(plan, conditioned(plan, tmp_path))
+    run_stages(plan, tmp_path)
     lines = cells(plan)
     assert len(lines) == 6  # they agree after three rounds, and a fourth was prepared
     folders = {path.parent for path in plan.recording_path.rglob("job.fio")}
     assert folders == {plan.recording_path / line["directory"] for line in lines}
     assert not any(path.name.startswith(".") for path in plan.recording_path.iterdir())
-    assert fio_below(tmp_path) == []
+    assert processes("fio") == []
+
+
+def a_cell_is_prepared() -> bool:
+    with suppress(OSError):  # a process may just have ended
+        return any(Path(f"/proc/{pid}/cwd").readlink().name == ".prepared" for pid in processes("fio"))
+    return False
 
 
 @pytest.mark.usefixtures("run_directory")
@@ -125,19 +109,10 @@ def test_a_killed_measurement_leaves_no_prepared_fio_and_resumes(tmp_path: Path)
     plan = plan_of(tmp_path, {"rounds": 2})
     seal = conditioned(plan, tmp_path)
     (tmp_path / "plan.json").write_text(plan.to_json())
-    code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
-    command = [sys.executable, "-c", code, "measure", str(tmp_path / "plan.json"), "--after", str(seal)]
-    with subprocess.Popen(command) as process:
-        deadline_s = time.monotonic() + LIMIT_S
-        while not any(place.name == ".prepared" for _, place in fio_below(tmp_path)):
-            assert process.poll() is None
-            assert time.monotonic() < deadline_s
-            time.sleep(0.02)
+    with subprocess.Popen([*DRIVELAB, "measure", str(tmp_path / "plan.json"), "--after", str(seal)]) as process:
+        wait_until(a_cell_is_prepared, process)
         process.send_signal(signal.SIGKILL)
-    deadline_s = time.monotonic() + LIMIT_S
-    while fio_below(tmp_path) and time.monotonic() < deadline_s:
-        time.sleep(0.05)
-    assert fio_below(tmp_path) == []
+    wait_until(lambda: not processes("fio"))
     measure(plan, seal)
     assert len(cells(plan)) == 4
     assert not any(path.name.startswith(".") for path in plan.recording_path.iterdir())
@@ -148,7 +123,7 @@ def test_prepared_cells_may_register_buffers_and_submit_batches(tmp_path: Path) 
     cell = {**CELL, "runtime_s": LONG_S, "queue_depth": 8, "registered": True, "batch": 4}
     loop = {"loop": {"cells": [cell], "until": {"rounds": 2}}}
     plan = made_plan(tmp_path, [loop], {"settle_s": 0.0}, clock="wall")
-    measure(plan, conditioned(plan, tmp_path))
+    run_stages(plan, tmp_path)
     assert [line.get("prepared", False) for line in cells(plan)] == [False, True]
     assert all(line["metrics"]["iops"] > 0 for line in cells(plan))
     host = json.loads((plan.recording_path / "host.json").read_text())
@@ -162,4 +137,4 @@ def test_a_drive_without_poll_queues_is_not_polled(tmp_path: Path) -> None:
     with pytest.raises(
         UserError, match=r"^drive 'mine' has no poll queues, but cell RND 4KiB 50/50, polled T1Q2 polls"
     ):
-        measure(plan, conditioned(plan, tmp_path))
+        run_stages(plan, tmp_path)

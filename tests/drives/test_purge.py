@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
+from loops import looped
 
 from drivelab.core import lock
 from drivelab.core.errors import UserError
@@ -28,24 +31,16 @@ Attach = Callable[..., HeldDevice]
 @pytest.fixture
 def attach(tmp_path: Path, run_directory: Path) -> Iterator[Attach]:
     """Return a function that attaches a loop device over a new file; it is detached after the test."""
-    attached: list[str] = []
+    numbers = count()
+    with ExitStack() as stack:
 
-    def attach_one(*options: str, size: int = 8 * MIB, folder: Path = tmp_path) -> HeldDevice:
-        file = folder / f"{len(attached)}.img"
-        with file.open("wb") as image:
-            for _ in range(size // MIB):
-                image.write(os.urandom(MIB))
-            image.write(os.urandom(size % MIB))
-        done = subprocess.run(
-            ["losetup", "--find", "--show", *options, str(file)], capture_output=True, text=True, check=True
-        )
-        device = done.stdout.strip()
-        attached.append(device)
-        return held(device, "LOOP", None)
+        def attach_one(*options: str, size: int = 8 * MIB, folder: Path = tmp_path) -> HeldDevice:
+            file = folder / f"{next(numbers)}.img"
+            file.write_bytes(os.urandom(size))
+            return held(stack.enter_context(looped(file, *options)), "LOOP", None)
 
-    yield attach_one
-    for device in attached:
-        subprocess.run(["losetup", "--detach", device], check=True)
+        yield attach_one
+        close_opened()
 
 
 @pytest.fixture(autouse=True)
@@ -53,12 +48,15 @@ def _no_serial(monkeypatch: pytest.MonkeyPatch, run_directory: Path) -> Iterator
     """Loop devices have no serial, so replace it. Close what a test holds open before the drives are stopped."""
     monkeypatch.setattr("drivelab.drives.purge.verification.actual_serial", lambda device, name: "LOOP")
     yield
-    for opened in OPENED:
-        os.close(opened.descriptor)
-    OPENED.clear()
+    close_opened()
 
 
 OPENED: list[node.Node] = []
+
+
+def close_opened() -> None:
+    while OPENED:
+        os.close(OPENED.pop().descriptor)
 
 
 def held(device: str, serial: str, virtual: str | None) -> HeldDevice:

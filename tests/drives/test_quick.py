@@ -9,11 +9,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from faults import wait_until
+from loops import image, looped, mounted
+from waits import wait_until
 
 from drivelab.campaign.planning import Campaign
 from drivelab.cli.main import main
@@ -21,7 +22,6 @@ from drivelab.core.errors import UserError
 from drivelab.plan.drive_sheet import SheetRow
 from drivelab.quick import caveats
 from drivelab.run import guest
-from drivelab.virtual import fuse
 
 MIB = 1 << 20
 RUN = """
@@ -33,22 +33,6 @@ quick.project_or_home = lambda: Path(sys.argv[1])
 sys.exit(main(["quick", *sys.argv[2:]]))
 """
 """A quick look in a project of the test, as a process to kill."""
-
-
-@contextmanager
-def attached(image: Path) -> Iterator[str]:
-    device = fuse.attach_loop(image, sector_bytes=512)
-    try:
-        yield device
-    finally:
-        fuse.detach_loop(device, image, 60)
-
-
-@pytest.fixture
-def loops(_possible: str | None) -> None:
-    """Skip where no loop device can be attached."""
-    if _possible is not None:
-        pytest.skip(_possible)
 
 
 @pytest.fixture
@@ -125,12 +109,12 @@ def test_a_killed_look_leaves_nothing(short: Path, folder: Path) -> None:
 
 
 @pytest.fixture
-def disk(tmp_path: Path, loops: None) -> Iterator[tuple[str, Path]]:
+def disk(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """A loop device over a file of random data."""
-    image = tmp_path / "disk.img"
-    image.write_bytes(os.urandom(32 * MIB))
-    with attached(image) as device:
-        yield device, image
+    file = tmp_path / "disk.img"
+    file.write_bytes(os.urandom(32 * MIB))
+    with looped(file) as device:
+        yield device, file
 
 
 def test_a_device_is_only_read(short: Path, disk: tuple[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
@@ -205,27 +189,17 @@ def test_a_folder_on_another_file_system_is_refused(folder: Path) -> None:
         pass
 
 
-@pytest.mark.usefixtures("loops")
 def test_space_is_left_on_a_small_file_system(tmp_path: Path) -> None:
     """A file system of 64 MiB has room for a file of 16 MiB and its appends, and not for one of 48 MiB."""
-    image, mounted = tmp_path / "small.img", tmp_path / "mounted"
-    with image.open("wb") as file:
-        file.truncate(64 * MIB)
-    subprocess.run(["mkfs.ext4", "-q", image], check=True, stdin=subprocess.DEVNULL)
-    mounted.mkdir()
-    with attached(image) as device:
-        subprocess.run(["mount", device, mounted], check=True)
-        try:
-            with guest.opened(row(mounted)) as opened:
-                assert opened.capacity_bytes == 16 * MIB
-                assert os.fstat(opened.descriptor).st_nlink == 0
-            with (
-                pytest.raises(UserError, match="a file of 48 MiB leaves too little space"),
-                guest.opened(row(mounted, size_bytes=48 * MIB)),
-            ):
-                pass
-        finally:
-            subprocess.run(["umount", mounted], check=True)
+    with looped(image(tmp_path / "small.img", 64)) as device, mounted(device, tmp_path / "mounted") as folder:
+        with guest.opened(row(folder)) as opened:
+            assert opened.capacity_bytes == 16 * MIB
+            assert os.fstat(opened.descriptor).st_nlink == 0
+        with (
+            pytest.raises(UserError, match="a file of 48 MiB leaves too little space"),
+            guest.opened(row(folder, size_bytes=48 * MIB)),
+        ):
+            pass
 
 
 def test_without_nameless_files_the_file_loses_its_name_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

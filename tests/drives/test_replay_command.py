@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 from made_traces import Row, write
 from replay_commands import refusal, replay
+from waits import DRIVELAB
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.criteria.taint import KERNEL, foreign_writes
 from drivelab.drives import sysfs
-from drivelab.replay import native, once
+from drivelab.replay import once
 from drivelab.replay.engine_records import open_results
 from drivelab.replay.outcome import read_outcome
 from drivelab.run.replays import replay_folder
@@ -27,16 +27,9 @@ from drivelab.run.replays.replay import replay_writes
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 
-pytestmark = [pytest.mark.device, pytest.mark.single]
+pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.usefixtures("engine_possible")]
 MIB = 1 << 20
-MAIN = "import sys; from drivelab.cli.main import main; sys.exit(main())"
 SHEET = "drive\tdevice\tserial\tdestructive\tnote\n"
-
-
-@pytest.fixture(autouse=True)
-def _engine() -> None:
-    if (reason := native.possible()) is not None:
-        pytest.skip(reason)
 
 
 @pytest.fixture
@@ -83,15 +76,6 @@ def test_every_kind_of_request_is_issued_as_planned(
     assert report["duration_ratio"] == pytest.approx(np.ptp(rows["issue_ns"]) / np.ptp(rows["deadline_ns"]))
     assert (rows["trace_latency_ns"] == 100_000).all()
     assert not list(tmp_path.glob(".*"))
-
-
-def test_the_printed_report(trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = str(tmp_path / "out.parquet")
-    assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", out, "--timing", "asap"]) == 0
-    output = capsys.readouterr().out
-    assert f"trace on {file}: as soon as possible at the trace's depth, engine native" in output
-    assert "write: 40 of 40 issued, 40 completed" in output
-    assert "score = sqrt(bandwidth in MiB/s" in output
 
 
 @pytest.mark.parametrize("error", [UserError("the target is gone"), KeyboardInterrupt()])
@@ -204,27 +188,6 @@ def test_a_drive_with_errors(
     assert sum(counts["requests"] for counts in report["issued"].values()) == 200
 
 
-def test_chosen_cpus_are_kept_and_give_the_number_of_threads(
-    project: Path,
-    drive: manage.VirtualDrive,
-    trace: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    enter(project)
-    commands: list[list[str]] = []
-    make = native.command
-    monkeypatch.setattr(native, "command", lambda *values: commands.append(make(*values)) or commands[-1])
-    arguments = (trace, "--target", "test", "-o", tmp_path / "out.parquet")
-    cpus = sorted(os.sched_getaffinity(0))[:2]
-    replay(capsys, *arguments, "--cpus", ",".join(map(str, cpus)))
-    command = commands[-1]
-    assert command[command.index("--threads") + 1] == str(len(cpus))
-    assert command[command.index("--cpus") + 1] == ",".join(map(str, cpus))
-    assert "--cpus '': give a CPU for each thread" in refusal(capsys, *arguments, "--cpus", "")
-
-
 @pytest.mark.parametrize("faulty", [False, True])
 def test_kernel_counters_match_the_report(
     project: Path, drive: manage.VirtualDrive, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
@@ -245,22 +208,9 @@ def test_kernel_counters_match_the_report(
     assert foreign_writes(line) == {"foreign_written_bytes": 0, "foreign_discarded_bytes": 0}, line
 
 
-@pytest.mark.long
-def test_a_drive_that_hangs(
-    project: Path, drive: manage.VirtualDrive, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    enter(project)
-    manage.set_fault("test", Fault("hang", "write"))
-    report = replay(capsys, trace, "--target", "test", "--watchdog", "1s", "-o", tmp_path / "out.parquet", status=1)
-    assert (report["state"], report["partial"]) == ("hung", True)
-    assert any("partial" in mark for mark in report["marks"])
-
-
-def started(trace: Path, file: Path, out: Path, *arguments: str) -> subprocess.Popen[bytes]:
+def started(trace: Path, file: Path, out: Path) -> subprocess.Popen[bytes]:
     """Start a replay in its own process, and wait until some requests are complete."""
-    command = [
-        sys.executable, "-c", MAIN, "replay", str(trace), "--target", str(file), "--yes", "-o", str(out), *arguments
-    ]  # fmt: skip
+    command = [*DRIVELAB, "replay", str(trace), "--target", str(file), "--yes", "-o", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     results = out.with_name(f".{out.name}.replay") / "results.bin"
     while process.poll() is None and not (results.exists() and _completed(results) > 20):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from loops import looped, mounted
 from replay_files import BLOCK, Engine, direct_read, identity, make_records, start, write_schedule
 from waits import wait_until
 
@@ -20,7 +20,7 @@ from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 from drivelab.virtual.manage import VirtualDrive
 
-pytestmark = [pytest.mark.device, pytest.mark.single]
+pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.usefixtures("engine_possible")]
 
 pytest_plugins = ("capture_fixtures",)
 
@@ -29,12 +29,6 @@ MS = 1_000_000
 EIO, ENODATA = -5, -61
 STAT_WRITES, STAT_FLUSHES = 4, 15
 """Fields of /sys/block/NAME/stat (Documentation/block/stat.rst)."""
-
-
-@pytest.fixture(autouse=True)
-def _engine_possible() -> None:
-    if (reason := native.possible()) is not None:
-        pytest.skip(reason)
 
 
 @pytest.fixture
@@ -103,24 +97,10 @@ def on_btrfs(tmp_path: Path, attach: Callable[[int, int], str]) -> Iterator[Engi
     """A target that verifies reads in the memory of the request."""
     if shutil.which("mkfs.btrfs") is None:
         pytest.skip("mkfs.btrfs is not installed")
-    device, folder = attach(256, BLOCK), tmp_path / "mounted"
-    folder.mkdir()
-    subprocess.run(["mkfs.btrfs", "--quiet", device], check=True, capture_output=True)
-    mounted = subprocess.run(["mount", "-t", "btrfs", device, folder], capture_output=True, text=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"btrfs cannot be mounted: {mounted.stderr.strip()}")
-    image, target = folder / "image", ""
-    try:
-        with image.open("wb") as file:
-            file.write(os.urandom(64 * MIB))
-            os.fsync(file.fileno())
-        command = ["losetup", "--find", "--show", "--sector-size", str(BLOCK), "--direct-io=on", str(image)]
-        target = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-        yield Engine(tmp_path, target)
-    finally:
-        if target:
-            subprocess.run(["losetup", "--detach", target], check=False)
-        subprocess.run(["umount", folder], check=True)
+    with mounted(attach(256, BLOCK), tmp_path / "mounted", "btrfs") as folder:
+        (folder / "image").write_bytes(os.urandom(64 * MIB))
+        with looped(folder / "image", f"--sector-size={BLOCK}", "--direct-io=on") as target:
+            yield Engine(tmp_path, target)
 
 
 def test_reads_that_are_verified_in_their_memory(on_btrfs: Engine) -> None:

@@ -28,10 +28,8 @@ CLOSE_NS = 1000
 """Between two readings of one clock."""
 
 
-@pytest.mark.usefixtures("tracer_untouched")
+@pytest.mark.usefixtures("tracer_untouched", "engine_possible")
 def test_the_kernel_sees_the_requests_that_the_engine_records(tmp_path: Path, device: str) -> None:
-    if (reason := native.possible()) is not None:
-        pytest.skip(reason)
     results, raw = tmp_path / native.RESULTS, tmp_path / "raw"
     choice = ReplayChoice(TimingChoice("scaled", factor=0.2))
     with target.named(Path(device), destroy=True) as where:

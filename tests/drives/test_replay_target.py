@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from loops import looped, mounted
 from writers import mapping, writer
 
 from drivelab.core import lock
@@ -32,15 +34,8 @@ def file(tmp_path: Path, backing_files_known: None) -> Path:
 
 @pytest.fixture
 def loop(file: Path) -> Iterator[str]:
-    if os.geteuid() != 0:
-        pytest.skip("loop devices need root")
-    command = ["losetup", "--find", "--show", str(file)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        pytest.skip(f"no loop device: {done.stderr.strip().rpartition(': ')[2]}")
-    device = done.stdout.strip()
-    yield device
-    subprocess.run(["losetup", "--detach", device], check=True)
+    with looped(file) as device:
+        yield device
 
 
 def refused(path: str | Path, *, destroy: bool = True) -> str:
@@ -87,17 +82,20 @@ def test_the_image_of_a_loop_device_that_another_process_writes(file: Path, loop
         assert f"has {file} mapped for writing" in refused(loop)
 
 
-def mounted(device: str, folder: Path, *, namespace: bool) -> subprocess.Popen[bytes]:
-    """Start a process that mounts a device, in its own mount namespace or in the test's."""
+@contextmanager
+def mounted_by_another(device: str, folder: Path, *, namespace: bool) -> Iterator[None]:
+    """Let a process mount a device, in its own mount namespace or in the test's."""
     subprocess.run(["mkfs.ext4", "-q", device], check=True)
     folder.mkdir()
     command = ["sh", "-c", 'mount "$0" "$1" && echo && read -r _; umount "$1"', device, str(folder)]
-    process = subprocess.Popen(
-        [*(["unshare", "--mount"] if namespace else []), *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdout
-    process.stdout.readline()
-    return process
+    around = ["unshare", "--mount"] if namespace else []
+    with subprocess.Popen([*around, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        try:
+            yield
+        finally:
+            process.communicate(b"\n")
 
 
 @pytest.mark.usefixtures("impatient")
@@ -109,24 +107,16 @@ def test_a_mounted_image_is_refused_through_any_path(
     link, node = tmp_path / "link.img", tmp_path / "loop0"
     link.hardlink_to(file)
     os.mknod(node, 0o600 | 0o060000, Path(loop).stat().st_rdev)
-    second = ""
-    if way == "second loop device":
-        second = subprocess.run(
-            ["losetup", "--find", "--show", str(link)], check=True, capture_output=True, text=True
-        ).stdout.strip()
-    if way == "deleted":
-        file.unlink()
-    targets = {"path": file, "hard link": link, "deleted": link, "second loop device": second}
-    with mounted(loop, tmp_path / "mount", namespace=namespace) as process:
-        try:
+    with ExitStack() as stack:
+        second = stack.enter_context(looped(link)) if way == "second loop device" else ""
+        if way == "deleted":
+            file.unlink()
+        targets = {"path": file, "hard link": link, "deleted": link, "second loop device": second}
+        with mounted_by_another(loop, tmp_path / "mount", namespace=namespace):
             before = link.read_bytes()
             message = refused(targets.get(way, node))
             assert "may not be used" in message or "belongs to" in message
             assert link.read_bytes() == before
-        finally:
-            process.communicate(b"\n")
-            if second:
-                subprocess.run(["losetup", "--detach", second], check=True)
 
 
 def test_a_locked_file_is_refused_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,13 +163,9 @@ def test_a_loop_device_over_a_file_of_another_user(file: Path, loop: str) -> Non
 
 @pytest.mark.usefixtures("impatient")
 def test_a_loop_device_over_a_device(loop: str) -> None:
-    command = ["losetup", "--find", "--show", loop]
-    upper = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-    try:
+    with looped(loop) as upper:
         assert "is not a regular file" in refused(upper)
         assert "is a loop device over it" in refused(loop)
-    finally:
-        subprocess.run(["losetup", "--detach", upper], check=True)
 
 
 def test_a_file_that_another_process_has_mapped(file: Path) -> None:
@@ -189,13 +175,8 @@ def test_a_file_that_another_process_has_mapped(file: Path) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_a_mounted_loop_device(loop: str, tmp_path: Path) -> None:
-    subprocess.run(["mkfs.ext4", "-q", loop], check=True)
-    (tmp_path / "mount").mkdir()
-    subprocess.run(["mount", loop, str(tmp_path / "mount")], check=True)
-    try:
+    with mounted(loop, tmp_path / "mount"):
         assert "is mounted on" in refused(loop)
-    finally:
-        subprocess.run(["umount", str(tmp_path / "mount")], check=True)
 
 
 def test_a_virtual_drive_is_named_by_its_row(drive: manage.VirtualDrive) -> None:

@@ -19,15 +19,15 @@ from pathlib import Path
 import pytest
 from captures import running as processes_with
 from chaos_results import unfinished
-from faults import GENEROUS_S, FaultStudy, complete, evidence_of, kept_cells, outcome
-from leftovers import end_processes, leftovers, processes
+from faults import FaultStudy, complete, evidence_of, kept_cells, outcome
+from leftovers import leftovers, processes
 from made_traces import Row, write
+from waits import DRIVELAB, wait_until
 
 from drivelab.core import private
 from drivelab.drives.undo import current_value
 from drivelab.host.temporary import Temporary
 from drivelab.recording.checksums import altered
-from drivelab.replay import native
 from drivelab.replay.outcome import read_outcome
 from drivelab.trace.capturing import tracer
 from drivelab.virtual import manage
@@ -38,13 +38,12 @@ SEED = int(os.environ.get("SIGNALS_SEED", "19"))
 ALL = int(os.environ.get("SIGNALS", "50"))
 SHARES = {"virtual": 0.26, "doctor": 0.24, "replay": 0.16, "capture": 0.16, "stage": 0.1, "run": 0.08}
 SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGKILL)
-MAIN = "import sys; from drivelab.cli.main import main; sys.exit(main())"
 # Change only two settings of the loop device, and nothing else on the real host.
 DOCTOR = f"""
 from drivelab.host import settings
 chosen = tuple(entry for entry in settings.catalogue() if entry.name in ("Read-ahead", "I/O scheduler"))
 settings.catalogue = lambda: chosen
-{MAIN}
+{DRIVELAB[-1]}
 """
 
 
@@ -88,7 +87,7 @@ class Game:
             yield number
 
 
-def drivelab(*arguments: str, code: str = MAIN) -> subprocess.Popen[str]:
+def drivelab(*arguments: str, code: str = DRIVELAB[-1]) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", code, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True,
@@ -98,16 +97,6 @@ def drivelab(*arguments: str, code: str = MAIN) -> subprocess.Popen[str]:
 def succeeds(process: subprocess.Popen[str]) -> None:
     done = outcome(process)
     assert done.status == 0, done
-
-
-def soon(condition: Callable[[], bool]) -> bool:
-    """Return whether the condition becomes true, because some processes end only after a killed process."""
-    deadline_s = time.monotonic() + GENEROUS_S
-    while not condition():
-        if time.monotonic() > deadline_s:
-            return False
-        time.sleep(0.01)
-    return True
 
 
 def test_virtual(run_directory: Path, tmp_path: Path) -> None:
@@ -136,9 +125,8 @@ def test_doctor(run_directory: Path, device: str) -> None:
         assert Temporary("host").remembered() == []
 
 
+@pytest.mark.usefixtures("engine_possible")
 def test_replay(run_directory: Path, tmp_path: Path) -> None:
-    if (reason := native.possible()) is not None:
-        pytest.skip(reason)
     rows = [Row(n * 1_000_000, operation="write", offset_bytes=4096 * (n % 100)) for n in range(100_000)]
     long, short = write(tmp_path / "long.parquet", rows), write(tmp_path / "short.parquet", rows[:50])
     target, out = tmp_path / "target.img", tmp_path / "out.parquet"
@@ -146,7 +134,7 @@ def test_replay(run_directory: Path, tmp_path: Path) -> None:
     arguments = ("--target", str(target), "--yes", "-o", str(out))
     start = partial(drivelab, "replay", str(long), *arguments)
     for number in Game("replay").play(start, (tmp_path / ".out.parquet.replay").exists, 2.0):
-        assert soon(lambda: leftovers() == [])
+        wait_until(lambda: leftovers() == [])
         if number == signal.SIGKILL:
             succeeds(drivelab("replay", str(short), *arguments))
             assert len(read_outcome(out, ["issue_ns"])) == 50
@@ -162,7 +150,7 @@ def test_capture(run_directory: Path, device: str, tmp_path: Path) -> None:
         guardian = number == signal.SIGKILL  # the guardian outlives the capture to clean up
         assert guardian or processes_with("sleep", span) == []
         assert guardian or tracer.state() == before
-        assert soon(lambda: processes() == []), leftovers()
+        wait_until(lambda: processes() == [])
         assert processes_with("sleep", span) == []
         assert tracer.state() == before
         assert not list(private.run_directory().glob("*.json"))
@@ -173,27 +161,13 @@ def test_capture(run_directory: Path, device: str, tmp_path: Path) -> None:
         assert not raw.exists(), "an incomplete capture would block the next capture"
 
 
-@pytest.fixture
-def study(tmp_path: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultStudy]:
-    """A copy of the project with the study `one` of twenty short cells; its folder is the current folder."""
-    study = FaultStudy(tmp_path / "project")
-    monkeypatch.chdir(study.folder)
-    path = study.folder / "config/one.yaml"
-    text = path.read_text().partition("        until:")[0].replace("runtime: 250ms", "runtime: 1s")
-    path.write_text(text + "        until: {rounds: 20}\n")
-    yield study
-    manage.stop(force=True)
-    remaining = leftovers()
-    end_processes()
-    assert remaining == []
-
-
 def test_stage(study: FaultStudy) -> None:
+    study.lengthen(20)
     done = study.condition()
     assert done.status == 0, done.output
     plan, kept = study.plan(), set[bytes]()
     for _ in Game("stage").play(study.start_measuring, lambda: processes("fio"), 2.0):
-        assert soon(lambda: processes("fio") == processes("measure") == [])
+        wait_until(lambda: processes("fio") == processes("measure") == [])
         assert manage.status()[0].counters is not None, "the drive does not answer"
         kept |= set(kept_cells(plan).values())
     succeeds(study.start_measuring())
@@ -203,16 +177,17 @@ def test_stage(study: FaultStudy) -> None:
 
 
 def test_run(study: FaultStudy) -> None:
+    study.lengthen(20)
     plan, kept, of_killed = study.plan(), set[bytes](), set[str]()
     for number in Game("run").play(study.start_run, lambda: processes("measure"), 4.0):
-        assert soon(lambda: processes("fio") == processes("measure") == processes("snakemake") == [])
+        wait_until(lambda: processes("fio") == processes("measure") == processes("snakemake") == [])
         left = set(leftovers())
         if number == signal.SIGKILL:
             of_killed = left
         assert left <= of_killed, "only what a killed run left, if this one ended before it could stop it"
         kept |= set(kept_cells(plan).values())
     succeeds(study.start_run())
-    assert soon(lambda: leftovers() == [])
+    wait_until(lambda: leftovers() == [])
     assert complete(plan)
     assert altered(plan.recording_path) == {}
     assert kept <= set(evidence_of(plan).values()), "a finished cell is lost"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from made_plans import DRIVE, MODEL, SERIAL, made_plan
+from stages import run_stages
 
 from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError
@@ -15,7 +16,6 @@ from drivelab.plan.file_system import FileSystem
 from drivelab.plan.plan import Plan
 from drivelab.run import file_system_device as making
 from drivelab.run import guest
-from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.trace.capturing import mounts
 from drivelab.virtual import manage
@@ -80,9 +80,7 @@ def place(device: str) -> Iterator[Path]:
 
 def measured(plan: Plan, folder: Path) -> Any:
     """Run all stages; return the table of cells."""
-    purge(plan, folder / "purged.json")
-    precondition(plan, folder / "purged.json", folder / "conditioned.json")
-    measure(plan, folder / "conditioned.json")
+    run_stages(plan, folder)
     return collect(plan.recording_path, reduced=False)["cells"].sort_values("cell")
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
+from leftovers import processes
 from made_plans import made_plan
+from stages import conditioned
 from waits import wait_until
 
 from drivelab.fio.document import documents, from_document
@@ -127,21 +128,17 @@ sys.exit(main())
 
 def test_a_killed_soak_is_judged_by_later_slices(run_directory: Path, tmp_path: Path) -> None:
     plan = steady_soak(tmp_path)
-    seals = tmp_path / "purged.json", tmp_path / "conditioned.json"
-    purge(plan, seals[0])
-    precondition(plan, *seals)
+    seal = conditioned(plan, tmp_path)
     (tmp_path / "plan.json").write_text(plan.to_json())
     command = [sys.executable, "-c", NEVER_STEADY]
-    running = subprocess.Popen([*command, "measure", str(tmp_path / "plan.json"), "--after", str(seals[1])])
+    running = subprocess.Popen([*command, "measure", str(tmp_path / "plan.json"), "--after", str(seal)])
     status = plan.recording_path.with_name(plan.recording_path.name + ".part") / "cells/0-soak-part1/fio.json"
-    while not status.exists() or status.read_text().count("\n}\n") < 3:
-        assert running.poll() is None
-        time.sleep(0.01)
+    wait_until(lambda: status.exists() and status.read_text().count("\n}\n") >= 3, running)
     running.send_signal(signal.SIGKILL)
     running.wait()
     # fio does not outlive the process that started it.
-    wait_until(lambda: manage.status()[0].device not in open_by_fio())
-    measure(plan, seals[1])
+    wait_until(lambda: not processes("fio"))
+    measure(plan, seal)
     first, second = (line for line in read_journal(plan.recording_path) if line["event"] == "soak")
     assert not first["finished"]
     assert first["slices"] >= 3
@@ -149,18 +146,6 @@ def test_a_killed_soak_is_judged_by_later_slices(run_directory: Path, tmp_path: 
     assert second["window"][0]["slice"] >= second["first_slice"] == first["slices"] + 1
     assert len(second["window"]) == 4
     assert second["slices"] >= 4
-
-
-def open_by_fio() -> set[str]:
-    """Return the files that fio processes have open."""
-    paths = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if (process / "comm").read_text().strip() == "fio":
-                paths |= {str(link.readlink()) for link in (process / "fd").iterdir()}
-        except OSError:
-            continue
-    return paths
 
 
 def test_a_rest_flushes_the_drive(run_directory: Path, tmp_path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from loops import image, looped, mounted
 
 from drivelab.host.stack import stack
 from drivelab.virtual import manage
@@ -16,18 +16,9 @@ pytestmark = pytest.mark.device
 
 
 @contextmanager
-def mounted(image: Path, size_mib: int, options: str, point: Path) -> Iterator[str]:
+def in_a_file(file: Path, size_mib: int, options: str, point: Path) -> Iterator[str]:
     """Mount an ext4 of its own in a file; yield the loop device's name."""
-    with image.open("wb") as file:
-        file.truncate(size_mib << 20)
-    subprocess.run(["mkfs.ext4", "-q", str(image)], check=True)
-    point.mkdir()
-    command = ["losetup", "--find", "--show", str(image)]
-    with ExitStack() as undo:
-        device = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-        undo.callback(subprocess.run, ["losetup", "--detach", device], check=True)
-        subprocess.run(["mount", "-o", options, device, str(point)], check=True)
-        undo.callback(subprocess.run, ["umount", str(point)], check=True)
+    with looped(image(file, size_mib)) as device, mounted(device, point, "ext4", "-o", options):
         yield Path(device).name
 
 
@@ -45,8 +36,8 @@ def test_loop_devices_within_each_other(drive: manage.VirtualDrive, tmp_path: Pa
     """The fixture skips where loop devices are not possible."""
     below = stack.layers(tmp_path)
     with (
-        mounted(tmp_path / "outer.img", 32, "data=journal", tmp_path / "outer") as outer,
-        mounted(tmp_path / "outer/inner.img", 8, "sync", tmp_path / "inner") as inner,
+        in_a_file(tmp_path / "outer.img", 32, "data=journal", tmp_path / "outer") as outer,
+        in_a_file(tmp_path / "outer/inner.img", 8, "sync", tmp_path / "inner") as inner,
     ):
         found = stack.layers(tmp_path / "inner")
     assert [(layer.kind, layer.name) for layer in found[:4]] == [

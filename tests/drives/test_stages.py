@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
-from waits import wait_until
+from loops import mounted
+from stages import conditioned, planned
 
-from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
 from drivelab.core.lock import Hold
 from drivelab.drives import guard
 from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.virtual import manage
 from drivelab.virtual.kept_state import KEPT_DRIVES
@@ -26,13 +22,7 @@ from drivelab.virtual.model import DriveModel
 
 pytestmark = pytest.mark.device
 
-STUDY = """\
-name: one
-results: results
-clock: wall
-drives: [op7]
-traces: {sqlite: {shipped: sqlite-inserts}}
-measurements:
+MEASUREMENTS = """\
   - protocol: pts-iops
     scale: demo
     set:
@@ -54,14 +44,7 @@ measurements:
 
 @pytest.fixture
 def plans(project: Path, run_directory: Path) -> list[Plan]:
-    Path("config/one.yaml").write_text(STUDY)
-    return [planned.plan for planned in Campaign.load("config/one.yaml").plans]
-
-
-def condition(plan: Plan) -> Path:
-    purge(plan, Path("purged.json"))
-    precondition(plan, Path("purged.json"), Path("conditioned.json"))
-    return Path("conditioned.json")
+    return planned(MEASUREMENTS)
 
 
 def events(plan: Plan) -> list[str]:
@@ -89,60 +72,18 @@ def reason_for_restart(plan: Plan) -> str:
     return next(str(line["reason"]) for line in read_journal(abandoned) if line["event"] == "abandoned")
 
 
-def fio_processes(folder: Path) -> list[int]:
-    pids = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if (process / "comm").read_text().strip() == "fio" and folder in (process / "cwd").resolve().parents:
-                pids.append(int(process.name))
-        except OSError:
-            continue
-    return pids
-
-
 def test_a_loop_and_a_soak_with_fio(plans: list[Plan]) -> None:
     loop, soak = plans
-    measure(loop, condition(loop))
+    measure(loop, conditioned(loop))
     cells = [line for line in read_journal(loop.recording_path) if line["event"] == "cell"]
     assert len(cells) == 5
     assert all(line["gap_ms"] > 0 for line in cells[1:])
     assert all(line["metrics"]["iops"] > 0 for line in cells)
-    measure(soak, condition(soak))
+    measure(soak, conditioned(soak))
     first, second = (line for line in read_journal(soak.recording_path) if line["event"] == "soak")
     assert first["slices"] > second["slices"] >= 1, "6 and 1 without a stall"
     assert "purge" in events(soak)
     assert "fill" not in events(soak)
-
-
-def test_a_killed_measurement_leaves_no_fio_and_resumes(plans: list[Plan], project: Path) -> None:
-    # Cells that are long enough for the measurement to be killed before it ends.
-    Path("config/one.yaml").write_text(STUDY.replace("runtime: 300ms", "runtime: 2s"))
-    plan = Campaign.load("config/one.yaml").plans[0].plan
-    seal = condition(plan)
-    Path("plan.json").write_text(plan.to_json())
-    command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())"]
-    running = subprocess.Popen([*command, "measure", "plan.json", "--after", str(seal)])
-    while journal_of_part(plan).count("cell") < 2 or not fio_processes(project):
-        assert running.poll() is None
-        time.sleep(0.01)
-    running.send_signal(signal.SIGKILL)
-    running.wait()
-    wait_until(lambda: not fio_processes(project))  # fio does not outlive the process that started it
-    measure(plan, seal)
-    assert events(plan).count("gap") == 1
-    assert events(plan).count("purge") == 1, "the drive was conditioned again without need"
-
-
-def test_a_drive_error_is_reported_and_the_next_run_completes(plans: list[Plan]) -> None:
-    plan = plans[0]
-    seal = condition(plan)
-    manage.set_fault("op7", manage.Fault("error", operation="write"))
-    with pytest.raises(UserError, match=r"drive 'op7', pts-iops: RND 4KiB 65/35 .*Input/output error"):
-        measure(plan, seal)
-    assert "failed" in journal_of_part(plan)
-    manage.clear_faults("op7")
-    measure(plan, seal)
-    assert events(plan)[-1] == "complete"
 
 
 @pytest.mark.usefixtures("impatient")
@@ -161,20 +102,16 @@ def test_a_drive_in_use_is_refused(plans: list[Plan], tmp_path: Path) -> None:
             Hold(device, "op7", device)
         with pytest.raises(UserError, match="used by another drivelab process"), guard.held(row, device):
             pass
-    subprocess.run(["mkfs.ext4", "-q", "-F", device], check=True)
-    mount = tmp_path / "mount"
-    mount.mkdir()
-    subprocess.run(["mount", device, str(mount)], check=True)
-    try:
-        with pytest.raises(UserError, match=f"is mounted on {mount}.*Nothing was written"):
-            measure(plans[0], Path("nothing"))
-    finally:
-        subprocess.run(["umount", str(mount)], check=True)
+    with (
+        mounted(device, tmp_path / "mount") as mount,
+        pytest.raises(UserError, match=f"is mounted on {mount}.*Nothing was written"),
+    ):
+        measure(plans[0], Path("nothing"))
 
 
 def test_foreign_writes_during_an_interruption_restart_it(plans: list[Plan]) -> None:
     plan = plans[0]
-    seal = condition(plan)
+    seal = conditioned(plan)
     interrupt(plan, seal)
     manage.clear_faults("op7")
     write_as_another("bs=1M", "count=4")
@@ -188,7 +125,7 @@ def test_foreign_writes_between_stages_lead_to_a_new_purge(
     plans: list[Plan], capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = plans[0]
-    seal = condition(plan)
+    seal = conditioned(plan)
     write_as_another("bs=64k", "count=1")
     measure(plan, seal)
     assert "programs wrote 64KiB and discarded 0B since the seal; purging and precondition" in capsys.readouterr().out
@@ -197,7 +134,7 @@ def test_foreign_writes_between_stages_lead_to_a_new_purge(
 
 def test_the_measurement_resumes_on_a_saved_drive(plans: list[Plan]) -> None:
     plan = plans[0]
-    seal = condition(plan)
+    seal = conditioned(plan)
     interrupt(plan, seal)
     manage.clear_faults("op7")
     manage.stop("op7", keep=Path("results") / KEPT_DRIVES)
@@ -209,7 +146,7 @@ def test_the_measurement_resumes_on_a_saved_drive(plans: list[Plan]) -> None:
 
 def test_the_measurement_restarts_on_a_drive_without_its_state(plans: list[Plan]) -> None:
     plan = plans[0]
-    seal = condition(plan)
+    seal = conditioned(plan)
     interrupt(plan, seal)
     manage.stop("op7")
     measure(plan, seal)

@@ -9,9 +9,8 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from stages import run_stages
+from stages import planned, run_stages
 
-from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
 from drivelab.recording.writer import read_journal
 from drivelab.telemetry.sampler import read_lines, read_samples
@@ -20,13 +19,7 @@ from drivelab.virtual import manage
 
 pytestmark = pytest.mark.device
 
-STUDY = """\
-name: one
-results: results
-clock: wall
-drives: [op7]
-taint: {steal: 100%, load: 100%, remeasure: 0}
-measurements:
+LOOP = """\
   - protocol: pts-iops
     scale: demo
     set:
@@ -45,8 +38,7 @@ measurements:
 
 
 def test_telemetry_spans_the_cells_and_fills_are_sampled_separately(project: Path, run_directory: Path) -> None:
-    Path("config/one.yaml").write_text(STUDY)
-    plan = Campaign.load("config/one.yaml").plans[0].plan
+    (plan,) = planned(LOOP, more="taint: {steal: 100%, load: 100%, remeasure: 0}\n")
     run_stages(plan)
     recording = plan.recording_path
     fill = list(read_samples(recording / "condition"))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 from head_to_head import protocol
-from stages import measured_together
+from stages import measured_together, planned
 from yaml import safe_load
 
 import drivelab
-from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError
 from drivelab.plan.file_system import FileSystem
@@ -31,6 +30,7 @@ pytestmark = [pytest.mark.device, pytest.mark.single]
 PROTOCOL = protocol("1s", "4s", "4s", queue_depth=2)
 MODEL = "{{serial: TOGETHER-{0}, capacity: 16MiB, over_provisioning: 28%, slc_cache: 0B}}"
 DRIVES = ("together-a", "together-b")
+MEASURED = "  - protocol: head-to-head\n"
 
 
 @pytest.fixture
@@ -45,21 +45,13 @@ def sheet(project: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) -
     return Path("config/drives.tsv")
 
 
-def planned(drives: Iterable[str], more: str = "") -> list[Plan]:
-    Path("config/mine.yaml").write_text(
-        f"name: mine\nresults: results\nclock: wall\ndrives: [{', '.join(drives)}]\n"
-        f"measurements: [{{protocol: head-to-head}}]\n{more}"
-    )
-    return [planned.plan for planned in Campaign.load("config/mine.yaml").plans]
-
-
 def lines(plan: Plan, event: str) -> list[dict[str, Any]]:
     return [line for line in read_journal(plan.recording_path) if line["event"] == event]
 
 
 @pytest.mark.usefixtures("sheet")
 def test_drives_start_together_and_run_in_parallel() -> None:
-    plans = planned(DRIVES)
+    plans = planned(MEASURED, ", ".join(DRIVES))
     measured_together(plans)
     first, second = (lines(plan, "soak") for plan in plans)
     skews_s = [[line["skew_s"] for line in lines(plan, "started-together")] for plan in plans]
@@ -112,7 +104,7 @@ def assert_simultaneous(plans: list[Plan]) -> None:
 @pytest.mark.usefixtures("sheet")
 def test_new_file_systems_on_several_drives_are_measured_at_the_same_time() -> None:
     Path("config/protocols/head-to-head.yaml").write_text(WRITES)
-    plans = planned(DRIVES, ON_EXT4)
+    plans = planned(MEASURED, ", ".join(DRIVES), ON_EXT4)
     measured_together(plans)
     assert_simultaneous(plans)
     facts = [json.loads((plan.recording_path / "identity.json").read_text()) for plan in plans]
@@ -122,7 +114,7 @@ def test_new_file_systems_on_several_drives_are_measured_at_the_same_time() -> N
 def test_files_are_measured_at_the_same_time_unless_they_share_a_file_system(folders: list[str]) -> None:
     Path("config/protocols/head-to-head.yaml").write_text(WRITES)
     with pytest.raises(UserError, match=f"'{folders[1]}' and '{folders[2]}' are both on .* slow each other down"):
-        planned(folders, IN_FOLDERS)
-    plans = planned(folders[:2], IN_FOLDERS)
+        planned(MEASURED, ", ".join(folders), IN_FOLDERS)
+    plans = planned(MEASURED, ", ".join(folders[:2]), IN_FOLDERS)
     measured_together(plans)
     assert_simultaneous(plans)

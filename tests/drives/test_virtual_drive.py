@@ -18,11 +18,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from direct_io import PAGE, kill_server, read, write
-from other_processes import borrow_and_die, borrow_often
-from waits import GENEROUS_S, wait_until
+from direct_io import PAGE, borrow_and_die, borrow_often, kill_server, read, write
+from loops import image, looped, mounted
+from waits import DRIVELAB, GENEROUS_S, wait_until
 
-from drivelab.cli.main import main
 from drivelab.core import lock
 from drivelab.core.errors import UserError
 from drivelab.drives import identity
@@ -54,10 +53,12 @@ def leftovers(run_directory: Path) -> list[str]:
     return mounted + files + loops
 
 
-def test_device_matches_the_model(drive: VirtualDrive, model: DriveModel) -> None:
+@pytest.mark.parametrize("block_bytes", [512, PAGE])
+def test_device_matches_the_model(run_directory: Path, model: DriveModel, block_bytes: int) -> None:
+    drive = manage.start("test", replace(model, logical_block_bytes=block_bytes))
     queue = Path("/sys/block", Path(drive.device).name, "queue")
     assert int(Path("/sys/block", Path(drive.device).name, "size").read_text()) * 512 == model.capacity_bytes
-    assert int((queue / "logical_block_size").read_text()) == PAGE
+    assert int((queue / "logical_block_size").read_text()) == block_bytes
     assert int((queue / "discard_granularity").read_text()) == PAGE
     assert (queue.parent / "loop/dio").read_text().strip() == "1"
     assert drive.serial == model.serial
@@ -84,15 +85,6 @@ def test_trimmed_pages_read_as_zeros_and_are_unmapped(drive: VirtualDrive) -> No
     subprocess.run(["blkdiscard", "-o", str(2 * PAGE), "-l", str(3 * PAGE), drive.device], check=True)
     assert read(drive.device, 0, 8 * PAGE) == b"x" * 2 * PAGE + bytes(3 * PAGE) + b"x" * 3 * PAGE
     assert manage.counters("test")["mapped_pages"] == 5
-
-
-def test_purge_zeroes_and_keeps_the_lifetime(drive: VirtualDrive) -> None:
-    write(drive.device, 0, b"x" * 4 * PAGE)
-    manage.purge("test")
-    assert read(drive.device, 0, 4 * PAGE) == bytes(4 * PAGE)
-    counters = manage.counters("test")
-    assert counters["mapped_pages"] == 0
-    assert counters["host_write_bytes"] == 4 * PAGE
 
 
 def test_purge_is_seen_through_the_page_cache(drive: VirtualDrive) -> None:
@@ -267,8 +259,7 @@ def test_udev_does_not_count_as_a_user(drive: VirtualDrive, monkeypatch: pytest.
 
 def test_server_survives_its_starter(run_directory: Path, model: DriveModel, tmp_path: Path) -> None:
     (tmp_path / "drives.yaml").write_text(json.dumps({"test": model.to_mapping()}))
-    script = "import sys; from drivelab.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", script, "virtual", "start", "test", "--config", str(tmp_path / "drives.yaml")]
+    command = [*DRIVELAB, "virtual", "start", "test", "--config", str(tmp_path / "drives.yaml")]
     starter = subprocess.Popen(command, process_group=0, stdout=subprocess.PIPE, text=True)
     output, _ = starter.communicate()
     with pytest.raises(ProcessLookupError):  # nothing of the starter's group is left
@@ -338,30 +329,26 @@ def test_a_reused_pid_is_never_killed(drive: VirtualDrive, run_directory: Path, 
 
 def test_loop_devices_have_one_read_ahead_and_scheduler(drive: VirtualDrive, tmp_path: Path) -> None:
     """The kernel chooses another read-ahead for a file on a disk than for a drive's file."""
-    image = tmp_path / "image"
-    image.write_bytes(bytes(1 << 20))
-    device = fuse.attach_loop(image)
+    file = image(tmp_path / "image", 1)
+    device = fuse.attach_loop(file)
     try:
         for name in (drive.device, device):
             assert Path(f"/sys/block/{Path(name).name}/queue/read_ahead_kb").read_text() == "128\n"
         Path(f"/sys/block/{Path(device).name}/queue/read_ahead_kb").write_text("512")
         Path(f"/sys/block/{Path(device).name}/queue/scheduler").write_text("mq-deadline")
     finally:
-        fuse.detach_loop(device, image, GENEROUS_S)
-    device = fuse.attach_loop(image)
+        fuse.detach_loop(device, file, GENEROUS_S)
+    device = fuse.attach_loop(file)
     try:
         assert Path(f"/sys/block/{Path(device).name}/queue/read_ahead_kb").read_text() == "128\n", "not the last user's"
         assert "[none]" in Path(f"/sys/block/{Path(device).name}/queue/scheduler").read_text()
     finally:
-        fuse.detach_loop(device, image, GENEROUS_S)
+        fuse.detach_loop(device, file, GENEROUS_S)
 
 
 def test_foreign_loop_device_is_left_alone(drive: VirtualDrive, run_directory: Path, tmp_path: Path) -> None:
-    image = tmp_path / "foreign.img"
-    image.write_bytes(bytes(1 << 20))
-    command = ["losetup", "--find", "--show", str(image)]
-    foreign = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    try:
+    file = image(tmp_path / "foreign.img", 1)
+    with looped(file) as foreign:
         assert manage.find_by_device(foreign) is None
         kill_server(drive)
         subprocess.run(["losetup", "--detach", drive.device], check=True)
@@ -369,9 +356,7 @@ def test_foreign_loop_device_is_left_alone(drive: VirtualDrive, run_directory: P
         (run_directory / "test.json").write_text(json.dumps({**record, "device": foreign}))
         assert manage.find_by_device(foreign) is None
         manage.stop()
-        assert fuse.loop_devices(image) == [foreign]
-    finally:
-        subprocess.run(["losetup", "--detach", foreign], check=True)
+        assert fuse.loop_devices(file) == [foreign]
 
 
 def test_find_by_device_follows_links(drive: VirtualDrive, tmp_path: Path) -> None:
@@ -382,16 +367,12 @@ def test_find_by_device_follows_links(drive: VirtualDrive, tmp_path: Path) -> No
 
 
 def test_stop_refuses_a_mounted_drive(drive: VirtualDrive, run_directory: Path, tmp_path: Path) -> None:
-    subprocess.run(["mkfs.ext4", "-q", drive.device], check=True)
-    point = tmp_path / "mounted"
-    point.mkdir()
-    subprocess.run(["mount", drive.device, str(point)], check=True)
-    try:
-        with pytest.raises(UserError, match=f"mounted on {point}; unmount it first"):
-            manage.stop("test")
-        assert drive.alive
-    finally:
-        subprocess.run(["umount", str(point)], check=True)
+    with (
+        mounted(drive.device, tmp_path / "mounted") as point,
+        pytest.raises(UserError, match=f"mounted on {point}; unmount it first"),
+    ):
+        manage.stop("test")
+    assert drive.alive
     manage.stop("test")
     assert leftovers(run_directory) == []
 
@@ -411,15 +392,6 @@ def test_two_drives_at_once(run_directory: Path, model: DriveModel) -> None:
 def test_unknown_name_is_refused(run_directory: Path, name: str) -> None:
     with pytest.raises(UserError, match=r"not running|is not a valid name"):
         manage.counters(name)
-
-
-def test_command_refuses_an_unknown_drive(
-    run_directory: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "drives.yaml").write_text("known: {}\n")
-    assert main(["virtual", "start", "unknown", "--config", str(tmp_path / "drives.yaml")]) == 2
-    assert "no virtual drive 'unknown'; it has known" in capsys.readouterr().err
-    assert leftovers(run_directory) == []
 
 
 def test_garbage_in_a_control_attribute_is_refused(drive: VirtualDrive) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -16,12 +15,7 @@ from emulation.machine import Machine
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
-COULD_NOT_RUN = 77
-"""Exit status of a test run that this host cannot do at all (Automake's convention)."""
-
-# Treat these signals as an interrupt, so that machines and virtual drives are removed.
-signal.signal(signal.SIGTERM, signal.default_int_handler)
-signal.signal(signal.SIGHUP, signal.default_int_handler)
+host.end_by_signals()
 
 
 @dataclass(frozen=True)
@@ -41,7 +35,7 @@ def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
         cached = kernel.find()
         unpacked = packages.find()
     except host.UnavailableError as reason:
-        pytest.exit(f"cannot test the emulated drives here: {reason}", COULD_NOT_RUN)
+        pytest.exit(f"cannot test the emulated drives here: {reason}", host.COULD_NOT_RUN)
     directory = tmp_path_factory.mktemp("machines")
     archive = directory / "image.cpio"
     with ExitStack() as stack:

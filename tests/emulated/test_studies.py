@@ -142,26 +142,6 @@ def lines(recording: Path, event: str) -> list[dict[str, Any]]:
     return [line for line in read_journal(recording) if line["event"] == event]
 
 
-def test_everything_beside_the_partition_is_intact(part: dict[str, Any], recordings: dict[str, Path]) -> None:
-    before, after = part["beside"]
-    assert before == after
-    neighbours = lines(recordings["part"], "neighbours")
-    assert [(line["stage"], line["changed"]) for line in neighbours] == [
-        ("purge", []), ("precondition", []), ("measure", []),
-    ]  # fmt: skip
-
-
-def test_the_recording_describes_the_partition(part: dict[str, Any], recordings: dict[str, Path]) -> None:
-    recording = recordings["part"]
-    identity = json.loads((recording / "identity.json").read_text())
-    assert (identity["kind"], identity["serial"]) == ("partition", PARTITION)
-    assert [member["serial"] for member in identity["members"]] == ["EMU-A"]
-    assert identity["drive_write_cache"] in ("on", "off")
-    (purged,) = lines(recording, "purge")
-    assert (purged["method"], purged["title"]) == ("trim", "TRIM of the whole partition")
-    assert all(line["intact"] for line in lines(recording, "verdict"))
-
-
 def test_cells_reach_the_drive_as_nvme_commands(
     whole: dict[str, Any], recordings: dict[str, Path], report: str
 ) -> None:

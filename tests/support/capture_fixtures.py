@@ -4,37 +4,30 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
+from loops import image, looped
 
 from drivelab.core.private import run_directory
 from drivelab.trace.capturing import capture, tracer
-from drivelab.virtual import fuse
 
 
 @pytest.fixture
 def attach(tmp_path: Path) -> Iterator[Callable[[int, int], str]]:
     """Return a function that makes a loop device (MiB, bytes per logical block); detach all after the test."""
-    attached: list[tuple[str, Path]] = []
+    numbers = count()
+    with ExitStack() as attached:
 
-    def make(size_mib: int, block_bytes: int) -> str:
-        image = tmp_path / f"image{len(attached)}"
-        with image.open("wb") as file:
-            file.truncate(size_mib << 20)
-        command = ["losetup", "--find", "--show", "--sector-size", str(block_bytes), "--direct-io=on", str(image)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"no loop device: {done.stderr.strip().rpartition(': ')[2]}")
-        attached.append((done.stdout.strip(), image))
-        return attached[-1][0]
+        def make(size_mib: int, block_bytes: int) -> str:
+            file = image(tmp_path / f"image{next(numbers)}", size_mib)
+            device = attached.enter_context(looped(file, f"--sector-size={block_bytes}", "--direct-io=on"))
+            attached.callback(subprocess.run, ["partx", "--delete", device], check=False, capture_output=True)
+            return device
 
-    yield make
-    for device, _ in attached:
-        subprocess.run(["partx", "--delete", device], check=False, capture_output=True)
-    # Another test may have a device open, or have it already for another file.
-    left = [device for device, image in attached if not fuse.detach_loop(device, image, 60)]
-    assert not left
+        yield make
 
 
 @pytest.fixture

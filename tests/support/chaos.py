@@ -11,6 +11,7 @@ import random
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,6 +27,7 @@ import pandas as pd
 from chaos_results import essence, interrupted, unfinished
 from faults import FaultStudy, Outcome
 from leftovers import leftovers
+from waits import DRIVELAB
 
 from drivelab.recording.checksums import altered
 from drivelab.run.progress import read_status, state_now
@@ -133,14 +135,11 @@ class ChaosStudy(FaultStudy):
         return Outcome(process.returncode, log.read_text())
 
     def start_in(self, *arguments: str, output: Any) -> Any:
-        import subprocess
-
-        code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "scripts"),
                        "TMPDIR": str(self.folder / "tmp")}  # fmt: skip
         (self.folder / "tmp").mkdir(exist_ok=True)
         return subprocess.Popen(
-            [sys.executable, "-c", code, *arguments], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
+            [*DRIVELAB, *arguments], cwd=self.folder, env=environment, stdin=subprocess.DEVNULL,
             stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
 

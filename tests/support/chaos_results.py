@@ -70,7 +70,6 @@ def unfinished(results: Path) -> list[str]:
     return [
         str(path.relative_to(results))
         for path in results.rglob("*")
-        if (path.name.startswith(".") and path.name not in (".run.lock", ".snakemake_timestamp"))
-        or path.name.endswith(".part")
+        if (path.name.startswith(".") and path.name not in _ALWAYS) or path.name.endswith(".part")
         if not any(_LEFT.search(part) for part in path.parts)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from drivelab.drives import holders
@@ -68,17 +68,21 @@ class Tree:
 
     def add(self, node: str, inside: str | None = None) -> str:
         directory = (self.directory(inside) if inside else self.sys / "devices/pci/block") / node
-        for folder in ("holders", "slaves"):
-            (directory / folder).mkdir(parents=True)
+        return self.node(node, directory, {"ro": "0", **({"partition": "1"} if inside else {})})
+
+    def node(self, name: str, folder: Path, files: Mapping[str, str]) -> str:
+        """Add a device with its folder in /sys; `files` are below that, with `__` for a slash."""
+        for links in ("holders", "slaves"):
+            (folder / links).mkdir(parents=True, exist_ok=True)
         numbers = f"99:{len(self.nodes)}"
-        (directory / "dev").write_text(f"{numbers}\n")
-        (directory / "ro").write_text("0\n")
-        if inside:
-            (directory / "partition").write_text("1\n")
-        (self.sys / "class/block" / node).symlink_to(directory)
-        (self.sys / "dev/block" / numbers).symlink_to(directory)
-        self.nodes.append(node)
-        return node
+        for file, text in {"dev": numbers, **files}.items():
+            path = folder / file.replace("__", "/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"{text}\n")
+        (self.sys / "class/block" / name).symlink_to(folder)
+        (self.sys / "dev/block" / numbers).symlink_to(folder)
+        self.nodes.append(name)
+        return name
 
     def stack(self, below: str, kind: str = "dm") -> str:
         """Add a mapping or array on a node, with sysfs links in both directions."""

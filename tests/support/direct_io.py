@@ -1,4 +1,4 @@
-"""Read and write a virtual drive without the page cache, and kill its server."""
+"""Read and write a virtual drive without the page cache, kill its server, and borrow it in other processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import select
 import signal
 from contextlib import closing
 
+from drivelab.virtual import manage
 from drivelab.virtual.manage import VirtualDrive
+from drivelab.virtual.model import DriveModel
 
 PAGE = 4096
 
@@ -38,3 +40,18 @@ def kill_server(drive: VirtualDrive) -> None:
     os.kill(drive.pid, signal.SIGKILL)
     select.select([descriptor], [], [])
     os.close(descriptor)
+
+
+def borrow_often(model: DriveModel) -> int:
+    """Borrow the drive `test` several times; return how often its device could be read until the end."""
+    times = 0
+    for _ in range(6):
+        with manage.borrowed("test", model) as drive:
+            manage.counters("test")
+            times += read(drive.device, PAGE, PAGE) == bytes(PAGE)
+    return times
+
+
+def borrow_and_die(model: DriveModel) -> None:
+    with manage.borrowed("test", model):
+        os.kill(os.getpid(), signal.SIGKILL)

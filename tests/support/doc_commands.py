@@ -19,7 +19,7 @@ NOT_RUN = (
     (r"drivelab capture /dev/", "tests/drives/test_capture.py", "traces a device of this machine"),
     (r"drivelab replay .*--target", "tests/drives/test_replay_command.py", "needs a device"),
     (r"drivelab virtual (start|stop)", "tests/drives/test_virtual_drive.py", "makes a device of this machine"),
-    (r"drivelab doctor .*--(apply|restore)", "tests/drives/test_host_settings.py", "changes this machine"),
+    (r"drivelab doctor .*--(apply|restore)", "tests/drives/test_signals.py", "changes this machine"),
     (r"drivelab doctor --json nvme0n1", "tests/unit/host/test_catalogue.py", "needs a drive that is missing here"),
     (r"drivelab quick\b", "tests/drives/test_quick.py", "measures a folder or device of this machine, for minutes"),
     (r"drivelab test\b", "tests", "these tests"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any
 
 from leftovers import leftovers, processes
 from mini_project import Project
-from waits import GENEROUS_S, wait_until
+from waits import DRIVELAB, GENEROUS_S, wait_until
 
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
@@ -105,6 +104,12 @@ class FaultStudy(Project):
     def add_study(self, name: str) -> None:
         (self.folder / f"config/{name}.yaml").write_text(_STUDY.replace("NAME", name))
 
+    def lengthen(self, rounds: int) -> None:
+        """Let the study take this many rounds of a second."""
+        path = self.folder / "config/one.yaml"
+        text = path.read_text().partition("        until:")[0].replace("runtime: 250ms", "runtime: 1s")
+        path.write_text(f"{text}        until: {{rounds: {rounds}}}\n")
+
     def pin(self, device: Path) -> None:
         """Put a path below /dev/disk/by-id into the drive sheet, as for a real drive, and give consent."""
         self.edit("config/drives.tsv", f"virtual:{DRIVE}", str(device))
@@ -119,10 +124,9 @@ class FaultStudy(Project):
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start a drivelab command of the copy; `outcome` reads its output."""
-        code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "scripts")}
         return subprocess.Popen(
-            [sys.executable, "-c", code, *arguments], cwd=self.folder, env=environment, text=True,
+            [*DRIVELAB, *arguments], cwd=self.folder, env=environment, text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
 

@@ -23,15 +23,16 @@ def made_plan(
     *,
     clock: str = "virtual",
     model: Mapping[str, Any] | None = None,
+    name: str = DRIVE,
     **subject: Any,
 ) -> Plan:
     """Return a plan with results in `folder`, and write its drive sheet there; `model` changes the drive's model."""
-    sheet = folder / "drives.tsv"
-    sheet.write_text(f"drive\tdevice\tserial\tdestructive\tnote\n{DRIVE}\tvirtual:{DRIVE}\t{SERIAL}\tyes\t\n")
-    drive = DriveModel.from_mapping(DRIVE, {**MODEL, **(model or {})})
+    sheet, serial = folder / "drives.tsv", f"{name.upper()}-1"
+    sheet.write_text(f"drive\tdevice\tserial\tdestructive\tnote\n{name}\tvirtual:{name}\t{serial}\tyes\t\n")
+    drive = DriveModel.from_mapping(name, {**MODEL, "serial": serial, **(model or {})})
     return Plan(
         {
-            "drive": {"serial": SERIAL, "virtual": drive.to_mapping(), "over_provisioning": drive.over_provisioning},
+            "drive": {"serial": serial, "virtual": drive.to_mapping(), "over_provisioning": drive.over_provisioning},
             "clock": clock,
             "scenario": "real-world",
             "protocol": "made-up",
@@ -42,8 +43,8 @@ def made_plan(
             **subject,
         },
         {
-            "drive": DRIVE,
-            "device": f"virtual:{DRIVE}",
+            "drive": name,
+            "device": f"virtual:{name}",
             "drives_sheet": str(sheet),
             "measurement": "made-up",
             "run": 1,

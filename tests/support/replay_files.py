@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from captures import running
 
 from drivelab.replay import engine_records, native
 from drivelab.replay.engine_records import (
@@ -136,14 +137,7 @@ class Engine:
 
 def engines_of(schedule: Path) -> list[int]:
     """Return the processes with this schedule in their command."""
-    return [int(process.name) for process in Path("/proc").glob("[0-9]*") if str(schedule) in _command_of(process)]
-
-
-def _command_of(process: Path) -> str:
-    try:
-        return (process / "cmdline").read_bytes().decode(errors="replace")
-    except OSError:
-        return ""
+    return running(str(schedule))
 
 
 def start(words: list[str]) -> subprocess.Popen[str]:

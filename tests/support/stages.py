@@ -13,6 +13,15 @@ from drivelab.run.measure import measure
 from drivelab.run.together import measure_together
 
 
+def planned(measurements: str, drives: str = "op7", more: str = "") -> list[Plan]:
+    """Write the study `one` of these measurements, in real time, to the current project; return its plans."""
+    Path("config/one.yaml").write_text(
+        f"name: one\nresults: results\nclock: wall\ndrives: [{drives}]\n"
+        f"traces: {{sqlite: {{shipped: sqlite-inserts}}}}\n{more}measurements:\n{measurements}"
+    )
+    return [planned.plan for planned in Campaign.load("config/one.yaml").plans]
+
+
 def plans_of(study: str) -> list[Plan]:
     """Write a study to the project that is the current folder, and return its plans."""
     Path("config/mine.yaml").write_text(study)

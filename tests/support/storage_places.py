@@ -27,32 +27,19 @@ class Place(Tree):
         """Add a whole disk; `files` are below its folder, with `__` for a slash."""
         folder = self.sys / "devices" / bus / "block" / name
         folder.mkdir(parents=True)
-        (folder / "device").symlink_to(folder.parent.parent)
-        return self._node(name, folder, files)
+        (folder / "device").symlink_to(folder.parents[1])
+        return self.node(name, folder, files)
 
     def virtual(self, name: str, below: tuple[str, ...] = (), **files: str) -> str:
         """Add a device without a bus, on others."""
         folder = self.sys / "devices/virtual/block" / name
-        (folder / "slaves").mkdir(parents=True)
+        self.node(name, folder, files)
         for lower in below:
             (folder / "slaves" / lower).symlink_to(self.directory(lower))
-        return self._node(name, folder, files)
+        return name
 
     def partition(self, name: str, disk: str, start: int = 2048) -> str:
-        folder = self.directory(disk) / name
-        folder.mkdir()
-        return self._node(name, folder, {"partition": "1", "start": str(start)})
-
-    def _node(self, name: str, folder: Path, files: dict[str, str]) -> str:
-        numbers = f"99:{len(self.nodes)}"
-        for file, text in {"dev": numbers, **files}.items():
-            path = folder / file.replace("__", "/")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{text}\n")
-        (self.sys / "class/block" / name).symlink_to(folder)
-        (self.sys / "dev/block" / numbers).symlink_to(folder)
-        self.nodes.append(name)
-        return name
+        return self.node(name, self.directory(disk) / name, {"partition": "1", "start": str(start)})
 
     def nvme(self, name: str = "nvme0n1", transport: str = "pcie", model: str = "Samsung SSD 990 PRO 2TB") -> str:
         files = {"queue__rotational": "0", "device__model": model, "device__transport": transport}

@@ -11,8 +11,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from held import RUN, let_end, state_of, wait
+from held import RUN, let_end
 from mini_project import Project
+from waits import wait_until
 
 from drivelab.campaign.planning import Campaign
 from drivelab.figures.registry import ALL
@@ -146,7 +147,7 @@ def test_an_interrupted_measurement_comes_first_and_a_dry_run_changes_no_plan(tm
         stderr=subprocess.DEVNULL,
     ) as run:  # fmt: skip
         try:
-            (held,) = wait(lambda: [pid for pid in project.at_work() if state_of(pid) == "T"])
+            (held,) = wait_until(lambda: [pid for pid in project.at_work() if process_state(pid)[0] == "T"])
             plans = {path: path.read_bytes() for path in project.folder.glob("results/plans/**/*.json")}
             study.write_text(f"{head}taint: {{load: 31%}}\n{marker}  - {saturation}  - {recovery}")
             project.jobs()
@@ -155,7 +156,7 @@ def test_an_interrupted_measurement_comes_first_and_a_dry_run_changes_no_plan(tm
         finally:
             run.kill()
     let_end(held)
-    wait(lambda: not project.at_work())
+    wait_until(lambda: not project.at_work())
 
     (begun,) = project.folder.glob("results/recordings/op7/pts-idle-recovery/*.part")
     done = project.drivelab("run", project.study)

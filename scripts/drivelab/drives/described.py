@@ -210,15 +210,12 @@ def facts(name: str) -> dict[str, Any] | None:
     if not is_composed(kind):
         return None
     subject = Subject(name)
-    logical = sysfs.logical_block_bytes(name)
-    physical = int(read_text(sysfs.whole_dir(name) / "queue/physical_block_size") or logical)
     found: dict[str, Any] = {
         **dict.fromkeys(("lba_formats", "link_max", "temperature_c", "life_used_pct", "spare_pct", "by_id")),
         **sysfs.describe(name),
         "model": _model(name, kind),
         "transport": {PARTITION.name: "part", VOLUME.name: "dm", ARRAY.name: "md"}[kind],
-        "physical_block_bytes": physical,
-        "lba_format": identity.lba_format_word(logical, physical),
+        **sysfs.blocks(name),
         "virtual": False,
         "kind": kind,
         "members": sorted({serial for disk in subject.disks if (serial := subject.serial(disk))}),

@@ -15,7 +15,6 @@ from drivelab.drives.composition import kind_of
 from drivelab.drives.identified import Identity
 from drivelab.plan.subject_kinds import DRIVE, NAMESPACE
 
-_UDEV = identity.UDEV
 _WORLD_WIDE = re.compile(r"(?:naa|eui|uuid)\.[0-9a-f](?=.*[1-9a-f])[0-9a-f-]+")
 """A name that the vendor assigned to one drive. `t10.…` and `nvme.…` only repeat vendor, model and serial number, and
 some vendors leave a number zero."""
@@ -26,7 +25,7 @@ REMEDY = f"{REMEDY_IN_LIST.capitalize()}; 'drivelab drives' shows both."
 
 
 def with_same_serial(
-    name: str, serial: str, kind: str = DRIVE.name, sys_root: Path = Path("/sys"), udev_root: Path = _UDEV
+    name: str, serial: str, kind: str = DRIVE.name, sys_root: Path = Path("/sys"), udev_root: Path = sysfs.UDEV
 ) -> str | None:
     """Return which other attached drive reports the serial number of a drive, or of a namespace the identifier.
 

@@ -11,12 +11,11 @@ from typing import Any, TypeVar
 from drivelab.core.errors import UserError
 from drivelab.core.files import real_path
 from drivelab.drives import ata, nvme, scsi, sysfs, tools
-from drivelab.drives.sysfs import read_text
+from drivelab.drives.sysfs import known, read_text
 from drivelab.virtual.fuse import is_virtual
 from drivelab.virtual.model import PRODUCT
 
 BY_ID = Path("/dev/disk/by-id")
-UDEV = Path("/run/udev/data")
 _NO_DRIVE = re.compile(r"(ram|zram|sr|fd)\d+|mmcblk\d+(boot\d+|rpmb|gp\d+)")
 _NUMBERS = re.compile(r"(\d+)")
 _NUMBERS_ONLY = ("wwn-", "nvme-eui.", "nvme-nvme.", "nvme-uuid.", "scsi-3")
@@ -86,13 +85,13 @@ def manufacturer(name: str, sys_root: Path = Path("/sys")) -> str | None:
     vendor = read_text(directory / "device/vendor") if name.startswith("nvme") else None
     if vendor is not None:
         number = vendor.removeprefix("0x")
-        known = _from_database(f"pci:v0000{number.upper()}*", "ID_VENDOR_FROM_DATABASE")
-        return f"{known} (PCI vendor {number})" if known else f"PCI vendor {number}"
+        maker = _from_database(f"pci:v0000{number.upper()}*", "ID_VENDOR_FROM_DATABASE")
+        return f"{maker} (PCI vendor {number})" if maker else f"PCI vendor {number}"
     found = _MOST_PARTS.match(read_text(directory / "wwid") or "")
     if found is None:
         return None
-    known = _from_database(f"OUI:{found[1].upper()}", "ID_OUI_FROM_DATABASE")
-    return f"{known} (OUI {found[1]})" if known else f"OUI {found[1]}"
+    maker = _from_database(f"OUI:{found[1].upper()}", "ID_OUI_FROM_DATABASE")
+    return f"{maker} (OUI {found[1]})" if maker else f"OUI {found[1]}"
 
 
 def _from_database(key: str, name: str) -> str | None:
@@ -101,32 +100,19 @@ def _from_database(key: str, name: str) -> str | None:
     return next((line.partition("=")[2] for line in lines if line.startswith(f"{name}=")), None)
 
 
-def lba_format_word(logical: int, physical: int) -> str:
-    """Return `512n`, `512e` or `4Kn` for the logical and physical block sizes in bytes, else the logical size.
-
-    512e: 512 bytes to the host, more on the medium, so smaller or unaligned writes cost a read.
-    """
-    if logical == 512:
-        return "512n" if physical == 512 else "512e"
-    return "4Kn" if logical == 4096 else str(logical)
-
-
 def describe(
-    name: str, sys_root: Path = Path("/sys"), udev_root: Path = UDEV, by_id_root: Path = BY_ID
+    name: str, sys_root: Path = Path("/sys"), udev_root: Path = sysfs.UDEV, by_id_root: Path = BY_ID
 ) -> dict[str, Any]:
     """Return all facts about a drive, ready for JSON; None for unknown facts.
 
     Includes all keys of `sysfs.describe`. A tool that is not installed leaves its keys None.
     """
-    logical = sysfs.logical_block_bytes(name, sys_root)
-    physical = int(read_text(sysfs.whole_dir(name, sys_root) / "queue/physical_block_size") or logical)
     serial = sysfs.serial(name, sys_root, udev_root)
     facts: dict[str, Any] = {
         **sysfs.describe(name, sys_root),
         "serial": serial,
         "by_id": by_id(name, serial, sys_root, by_id_root),
-        "physical_block_bytes": physical,
-        "lba_format": lba_format_word(logical, physical),
+        **sysfs.blocks(name, sys_root),
         "lba_formats": None,
         "link_max": None,
         "controller": host_bus_adapter(name, sys_root),
@@ -207,13 +193,13 @@ def _nvme(name: str, sys_root: Path) -> dict[str, Any]:
 
 
 def _pci_link(pci: Path, which: str) -> str | None:
-    return _times(_known(pci / f"{which}_link_speed"), _known(pci / f"{which}_link_width"))
+    return _times(known(pci / f"{which}_link_speed"), known(pci / f"{which}_link_width"))
 
 
 def _sata(name: str, sys_root: Path, udev_root: Path) -> dict[str, Any]:
     """Ask hdparm and udev for model and firmware, because SCSI truncates them to 16 and 4 characters."""
     drive = _ask(ata.identify, f"/dev/{name}")
-    udev = _udev(name, sys_root, udev_root)
+    udev = sysfs.udev(name, sys_root, udev_root)
     negotiated, maximal = _sata_speed(name, sys_root)
     return {
         "transport": "sata",
@@ -233,13 +219,7 @@ def _sata_speed(name: str, sys_root: Path) -> tuple[str | None, str | None]:
     links = sys_root / "class/ata_link"
     behind_multiplier = links / f"link{port[1]}.{channel[1] if channel else 0}"
     link = behind_multiplier if behind_multiplier.exists() else links / f"link{port[1]}"
-    return _known(link / "sata_spd"), _known(link / "hw_sata_spd_limit")
-
-
-def _known(path: Path) -> str | None:
-    """Read a speed or width; None where the kernel prints `Unknown` or `<unknown>`."""
-    text = read_text(path)
-    return text if text is not None and text[:1].isdigit() else None
+    return known(link / "sata_spd"), known(link / "hw_sata_spd_limit")
 
 
 def _sas(name: str, sys_root: Path) -> dict[str, Any]:
@@ -279,13 +259,6 @@ def _other(name: str, sys_root: Path) -> dict[str, Any]:
             "transport": "mmc",
         }
     return {}
-
-
-def _udev(name: str, sys_root: Path, udev_root: Path) -> dict[str, str]:
-    """Return the properties of a device in the udev database."""
-    numbers = read_text(sysfs.block_dir(name, sys_root) / "dev")
-    lines = (read_text(udev_root / f"b{numbers}") or "").splitlines()
-    return dict(line.removeprefix("E:").split("=", 1) for line in lines if line.startswith("E:") and "=" in line)
 
 
 def _hwmon_c(name: str, sys_root: Path) -> float | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.drives import sysfs, tools
-from drivelab.drives.sysfs import read_text
+from drivelab.drives.sysfs import known, read_text
 
 _SANITIZE = 0x48
 _SERVICE_ACTIONS = {"overwrite": 1, "block": 2, "crypto": 3}
@@ -87,9 +87,7 @@ def sas_link(name: str, sys_root: Path = Path("/sys")) -> Link | None:
     if not phys:
         return None
     directory = sys_root / "class/sas_phy" / phys[0]
-    return Link(
-        _rate(read_text(directory / "negotiated_linkrate")), _rate(read_text(directory / "maximum_linkrate")), len(phys)
-    )
+    return Link(known(directory / "negotiated_linkrate"), known(directory / "maximum_linkrate"), len(phys))
 
 
 def _end_device(name: str, sys_root: Path) -> Path | None:
@@ -98,10 +96,6 @@ def _end_device(name: str, sys_root: Path) -> Path | None:
         if parent.name.startswith("end_device-"):
             return parent
     return None
-
-
-def _rate(text: str | None) -> str | None:
-    return text if text is not None and text[:1].isdigit() else None
 
 
 def _number(pattern: str, text: str) -> int | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from drivelab.core.errors import UserError
 
+UDEV = Path("/run/udev/data")
 SECTOR_BYTES = 512
 """Unit of /sys/block/*/size and stat, whatever the logical block (Documentation/block/stat.rst)."""
 VIRTUAL_CLOCK = "virtual clock"
@@ -135,7 +136,7 @@ def _counts(directory: Path) -> bool:
     return (directory / "dm").exists() or read_text(directory / "queue/iostats") != "0"
 
 
-def serial(name: str, sys_root: Path = Path("/sys"), udev_root: Path = Path("/run/udev/data")) -> str | None:
+def serial(name: str, sys_root: Path = Path("/sys"), udev_root: Path = UDEV) -> str | None:
     """Return the serial from sysfs (NVMe, virtio), VPD page 0x80 (SCSI, SAS, SATA), or else the udev database."""
     directory = block_dir(name, sys_root)
     for path in (directory / "device/serial", directory / "serial"):
@@ -147,12 +148,32 @@ def serial(name: str, sys_root: Path = Path("/sys"), udev_root: Path = Path("/ru
             return text
     except OSError:
         pass
-    numbers = read_text(directory / "dev")
-    for line in (read_text(udev_root / f"b{numbers}") or "").splitlines():
-        key, _, value = line.removeprefix("E:").partition("=")
-        if key == "ID_SERIAL_SHORT" and value:
-            return value
-    return None
+    return udev(name, sys_root, udev_root).get("ID_SERIAL_SHORT") or None
+
+
+def udev(name: str, sys_root: Path = Path("/sys"), udev_root: Path = UDEV) -> dict[str, str]:
+    """Return the properties of a device in the udev database."""
+    numbers = read_text(block_dir(name, sys_root) / "dev")
+    lines = (read_text(udev_root / f"b{numbers}") or "").splitlines()
+    return dict(line.removeprefix("E:").split("=", 1) for line in lines if line.startswith("E:") and "=" in line)
+
+
+def known(path: Path) -> str | None:
+    """Read a speed or width; None where the kernel prints `Unknown` or `<unknown>`."""
+    text = read_text(path)
+    return text if text is not None and text[:1].isdigit() else None
+
+
+def blocks(name: str, sys_root: Path = Path("/sys")) -> dict[str, int | str]:
+    """Return the physical block of a device in bytes, and its LBA format in a word: `512n`, `512e`, `4Kn`, or a size.
+
+    512e: 512 bytes to the host, more on the medium, so smaller or unaligned writes cost a read.
+    """
+    logical = logical_block_bytes(name, sys_root)
+    physical = int(read_text(whole_dir(name, sys_root) / "queue/physical_block_size") or logical)
+    small = "512n" if physical == 512 else "512e"
+    word = small if logical == 512 else "4Kn" if logical == 4096 else str(logical)
+    return {"physical_block_bytes": physical, "lba_format": word}
 
 
 def describe(name: str, sys_root: Path = Path("/sys")) -> dict[str, str | int | None]:

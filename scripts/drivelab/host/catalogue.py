@@ -66,10 +66,6 @@ def _mitigations(parts: Sequence[Part]) -> str:
     return "in force" + (f"; vulnerable to {', '.join(unmitigated)}" if unmitigated else "")
 
 
-def _mitigated(part: Part) -> bool:
-    return part.name != SWITCH
-
-
 def _join(parts: Sequence[Part]) -> str:
     return " ".join(part.value for part in parts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -110,11 +110,7 @@ def upward_files(pattern: str) -> Reader:
 def programs(*names: str) -> Reader:
     """List which of these programs run."""
 
-    def read(machine: Machine, drive: str) -> list[Part] | None:
-        running = machine.running(names)
-        return None if running is None else [Part(name, name) for name in running]
-
-    return read
+    return lambda machine, drive: _named(machine.running(names))
 
 
 def timers(*patterns: str) -> Reader:
@@ -134,11 +130,7 @@ def _timer(unit: str) -> Part:
 def other_timers(*patterns: str) -> Reader:
     """List the active systemd timers that match none of the patterns."""
 
-    def read(machine: Machine, drive: str) -> list[Part] | None:
-        active = machine.timers()
-        return None if active is None else [Part(unit, unit) for unit in active if not _is_one_of(unit, patterns)]
-
-    return read
+    return lambda machine, drive: _named(machine.timers(), lambda unit: not _is_one_of(unit, patterns))
 
 
 def vulnerabilities(*switches: str) -> Reader:
@@ -155,11 +147,7 @@ def vulnerabilities(*switches: str) -> Reader:
 def kernel_parameters(*beginnings: str) -> Reader:
     """List the kernel parameters that begin with one of these texts."""
 
-    def read(machine: Machine, drive: str) -> list[Part] | None:
-        words = machine.kernel_parameters()
-        return None if words is None else [Part(word, word) for word in words if word.startswith(beginnings)]
-
-    return read
+    return lambda machine, drive: _named(machine.kernel_parameters(), lambda word: word.startswith(beginnings))
 
 
 def modules(*names: str) -> Reader:
@@ -167,10 +155,8 @@ def modules(*names: str) -> Reader:
 
     def read(machine: Machine, drive: str) -> list[Part] | None:
         text = read_text(machine.proc_root / "modules")
-        if text is None:
-            return None
-        loaded = {line.split()[0] for line in text.splitlines() if line.split()}
-        return [Part(name, name) for name in names if name in loaded]
+        loaded = {line.partition(" ")[0] for line in (text or "").splitlines()}
+        return None if text is None else [Part(name, name) for name in names if name in loaded]
 
     return read
 
@@ -241,6 +227,10 @@ def swaps(machine: Machine, drive: str) -> list[Part] | None:
 def clock(machine: Machine, drive: str) -> list[Part] | None:
     state = machine.synchronised()
     return None if state is None else [Part("clock", "synchronised" if state else "not synchronised")]
+
+
+def _named(names: Iterable[str] | None, wanted: Callable[[str], bool] = lambda name: True) -> list[Part] | None:
+    return None if names is None else [Part(name, name) for name in names if wanted(name)]
 
 
 def _is_one_of(unit: str, patterns: Sequence[str]) -> bool:

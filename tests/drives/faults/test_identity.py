@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from faults import (
     wait_until,
 )
 from leftovers import kill
+from loops import looped
 
 from drivelab.virtual import manage
 
@@ -33,10 +33,8 @@ def nameless(tmp_path: Path) -> Iterator[str]:
     """A loop device over the file `nameless`: a block device without a serial number."""
     image = tmp_path / "nameless"
     image.write_bytes(b"precious" * (1 << 20))
-    command = ["losetup", "--find", "--show", "--sector-size", "4096", str(image)]
-    device = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    yield device
-    subprocess.run(["losetup", "--detach", device], check=True)
+    with looped(image, "--sector-size=4096") as device:
+        yield device
 
 
 def test_another_drive_behind_the_same_path(study: FaultStudy, link: ById) -> None:

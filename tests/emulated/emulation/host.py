@@ -6,6 +6,7 @@ import fcntl
 import os
 import platform
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -24,8 +25,18 @@ GUEST_PROGRAMS = (
 )  # fmt: skip
 
 
+COULD_NOT_RUN = 77
+"""Exit status of a test run that this host cannot do at all (Automake's convention)."""
+
+
 class UnavailableError(Exception):
     """Emulated machines cannot run here; the message says why."""
+
+
+def end_by_signals() -> None:
+    """Treat SIGTERM and SIGHUP as an interrupt, so that fixtures remove what they started."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
 
 
 def cache() -> Path:

@@ -10,11 +10,9 @@ possible); `composition`; `state` of an array; `untouched`, whether the content 
 from __future__ import annotations
 
 import hashlib
-import json
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ import uses
 from nodes import nodes
 from passing import waiting
 from sheet import row
-from uses import run
+from uses import observed, run, settle
 
 from drivelab.core import lock
 from drivelab.core.errors import UserError
@@ -51,11 +49,6 @@ class Built:
     siblings: tuple[str, ...] = ()
     beside: str = ""
     """Device outside of the subject on one of its disks, which may be written to."""
-
-
-def settle() -> None:
-    subprocess.run(["sync"], check=True)
-    run("udevadm", "settle")
 
 
 def clear(*drives: str) -> None:
@@ -251,15 +244,4 @@ def observe(build: Callable[[], AbstractContextManager[Built]]) -> dict[str, obj
     return {**result, "seconds": round(time.monotonic() - started_s, 1)}
 
 
-def main() -> None:
-    results: dict[str, dict[str, object]] = {}
-    for name in sys.argv[1:] or SUBJECTS:
-        try:
-            results[name] = observe(SUBJECTS[name])
-        except Exception:  # continue with the other subjects
-            results[name] = {"trouble": traceback.format_exc()}
-            clear(*MEMBERS)
-    print(json.dumps(results))
-
-
-main()
+observed(sys.argv[1:] or SUBJECTS, lambda name: observe(SUBJECTS[name]), lambda name: clear(*MEMBERS))

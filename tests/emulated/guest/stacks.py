@@ -8,12 +8,10 @@ Arguments: kinds of use; by default all.
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 import time
-import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -22,7 +20,7 @@ import uses
 from nodes import nodes
 from passing import waiting
 from sheet import approved
-from uses import run
+from uses import observed, run, settle
 
 from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
@@ -99,12 +97,6 @@ def written(node: str) -> tuple[int, int]:
     return wear.sectors_written, wear.sectors_discarded
 
 
-def settle() -> None:
-    """Wait until udev has reread all devices, which it does when a writer closes them."""
-    subprocess.run(["sync"], check=True)
-    run("udevadm", "settle")
-
-
 def wipe(node: str) -> None:
     run("wipefs", "--all", "--force", "--quiet", node)
     run("blockdev", "--flushbufs", node)
@@ -134,16 +126,9 @@ def observe(use: Use, drives: tuple[str, ...]) -> dict[str, object]:
     return {**verdicts, "seconds": round(time.monotonic() - started_s, 1)}
 
 
-def main() -> None:
-    results: dict[str, dict[str, object]] = {}
-    for name in sys.argv[1:] or USES:
-        try:
-            results[name] = observe(*USES[name])
-        except Exception:  # continue with the other uses
-            results[name] = {"trouble": traceback.format_exc()}
-            for node in USES[name][1]:
-                subprocess.run(["wipefs", "--all", "--force", "--quiet", node], check=False)
-    print(json.dumps(results))
+def clear(name: str) -> None:
+    for node in USES[name][1]:
+        subprocess.run(["wipefs", "--all", "--force", "--quiet", node], check=False)
 
 
-main()
+observed(sys.argv[1:] or USES, lambda name: observe(*USES[name]), clear)

@@ -5,11 +5,13 @@ Signatures stay on the device. Device mapper programs do not wait for udev, beca
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import subprocess
 import time
-from collections.abc import Iterator
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,6 +26,24 @@ def run(*command: str, text: str | None = None) -> str:
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} ended with status {done.returncode}: {done.stdout}{done.stderr}")
     return done.stdout
+
+
+def settle() -> None:
+    """Wait until udev has reread all devices, which it does when a writer closes them."""
+    subprocess.run(["sync"], check=True)
+    run("udevadm", "settle")
+
+
+def observed(names: Iterable[str], observe: Callable[[str], object], clear: Callable[[str], object]) -> None:
+    """Print as JSON what `observe` returns for each name; `clear` what it leaves after an exception."""
+    results: dict[str, object] = {}
+    for name in names:
+        try:
+            results[name] = observe(name)
+        except Exception:  # continue with the others
+            results[name] = {"trouble": traceback.format_exc()}
+            clear(name)
+    print(json.dumps(results))
 
 
 def wait_until_gone(path: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from device_trees import Tree
+from storage_places import Place
 
 from drivelab.drives import doubles, identified
 from drivelab.drives.identified import Identity
@@ -19,31 +19,23 @@ T10 = "t10.QEMU    QEMU HARDDISK   S1"
 
 
 def disk(
-    tree: Tree, name: str, bus: str, *, serial: str = "S1", wwid: str = "", model: str = "Fast 1", sectors: int = 2048
+    tree: Place, name: str, bus: str, *, serial: str = "S1", wwid: str = "", model: str = "Fast 1", sectors: int = 2048
 ) -> str:
     """Add a drive whose `device` link leads to a folder on a bus."""
-    directory, device = tree.directory(tree.add(name)), tree.sys / "devices" / bus
-    device.mkdir(parents=True, exist_ok=True)
-    (directory / "device").symlink_to(device)
-    (directory / "size").write_text(f"{sectors}\n")
-    (device / "model").write_text(f"{model}\n")
-    (device / "vpd_pg80").write_bytes(b"\0\x80\0\x08" + serial.encode().rjust(8))
-    if wwid:
-        (device / "wwid").write_text(f"{wwid}\n")
+    tree.disk(name, bus, size=str(sectors), device__model=model, **({"device__wwid": wwid} if wwid else {}))
+    (tree.directory(name) / "device/vpd_pg80").write_bytes(b"\0\x80\0\x08" + serial.encode().rjust(8))
     return name
 
 
-def namespace(tree: Tree, name: str, subsystem: str, *, wwid: str = "", number: int = 1, sectors: int = 2048) -> str:
+def namespace(tree: Place, name: str, subsystem: str, *, wwid: str = "", number: int = 1, sectors: int = 2048) -> str:
     """Add a namespace of the controller in its name, which belongs to an NVM subsystem."""
-    controller = tree.sys / "devices/pci" / name.partition("n1")[0].partition("n2")[0]
-    controller = controller.with_name(name[: name.index("n", 4)])
+    controller = tree.sys / "devices/pci" / name[: name.index("n", 4)]
     controller.mkdir(parents=True, exist_ok=True)
     (controller / "serial").write_text("S1      \n")
     (controller / "model").write_text("Fast 1      \n")
-    directory = tree.directory(tree.add(name))
-    (directory / "device").symlink_to(controller)
-    for file, text in {"size": sectors, "nsid": number, "wwid": wwid}.items():
-        (directory / file).write_text(f"{text}\n")
+    folder = tree.sys / "devices/virtual" / name
+    tree.node(name, folder, {"size": str(sectors), "nsid": str(number), "wwid": wwid})
+    (folder / "device").symlink_to(controller)
     link = tree.sys / "class/nvme-subsystem" / subsystem / controller.name
     link.parent.mkdir(parents=True, exist_ok=True)
     if not link.exists():
@@ -51,21 +43,19 @@ def namespace(tree: Tree, name: str, subsystem: str, *, wwid: str = "", number: 
     return name
 
 
-def reason(tree: Tree, name: str, kind: str = "drive", serial: str = "S1") -> str | None:
+def reason(tree: Place, name: str, kind: str = "drive", serial: str = "S1") -> str | None:
     return doubles.with_same_serial(name, serial, kind, tree.sys, tree.sys)
 
 
-def virtio(tree: Tree) -> None:
-    for name, sectors in (("vda", 2048), ("vdb", 4096)):
-        tree.add(name)
-        (tree.directory(name) / "serial").write_text("S1\n")
-        (tree.directory(name) / "size").write_text(f"{sectors}\n")
+def virtio(tree: Place) -> None:
+    for name, sectors in (("vda", "2048"), ("vdb", "4096")):
+        tree.virtual(name, serial="S1", size=sectors)
 
 
-def disks(one: dict[str, Any], other: dict[str, Any]) -> Callable[[Tree], None]:
+def disks(one: dict[str, Any], other: dict[str, Any]) -> Callable[[Place], None]:
     """Return a function that adds sda and sdb to a tree; keywords are those of `disk`."""
 
-    def make(tree: Tree) -> None:
+    def make(tree: Place) -> None:
         disk(tree, "sda", **one)
         disk(tree, "sdb", **other)
 
@@ -85,21 +75,20 @@ DIFFERENT = {
 }
 
 
-def other_bus(tree: Tree) -> None:
+def other_bus(tree: Place) -> None:
     disk(tree, "sda", "sas/host1/a", wwid=NAA)
     namespace(tree, "nvme0n1", "nvme-subsys0", wwid="eui.1")
 
 
-def nvme_clones(tree: Tree) -> None:
+def nvme_clones(tree: Place) -> None:
     """Without identifiers of their own, the kernel names both after vendor, serial number and model."""
     for number in (0, 1):
         namespace(tree, f"nvme{number}n1", f"nvme-subsys{number}", wwid="nvme.1234-5331-46617374-00000001")
 
 
-def only_udev_knows(tree: Tree) -> None:
+def only_udev_knows(tree: Place) -> None:
     for name in ("sda", "sdb"):
-        tree.add(name)
-        (tree.directory(name) / "size").write_text("2048\n")
+        tree.virtual(name, size="2048")
         (tree.sys / f"b{tree.number(name)}").write_text("E:ID_SERIAL_SHORT=S1\n")
 
 
@@ -107,8 +96,8 @@ def only_udev_knows(tree: Tree) -> None:
     virtio, other_bus, nvme_clones, only_udev_knows,
     *(pytest.param(disks(*both), id=name) for name, both in DIFFERENT.items()),
 ])  # fmt: skip
-def test_different_drives_with_one_serial_number_are_found(make: Callable[[Tree], None], tmp_path: Path) -> None:
-    make(tree := Tree(tmp_path, {}))
+def test_different_drives_with_one_serial_number_are_found(make: Callable[[Place], None], tmp_path: Path) -> None:
+    make(tree := Place(tmp_path))
     first, second = tree.nodes
     for one, other in ((first, second), (second, first)):
         words = reason(tree, one)
@@ -119,7 +108,7 @@ def test_different_drives_with_one_serial_number_are_found(make: Callable[[Tree]
 
 
 def test_the_reason_tells_the_drives_apart(tmp_path: Path) -> None:
-    disks(*DIFFERENT["another capacity"])(tree := Tree(tmp_path, {}))
+    disks(*DIFFERENT["another capacity"])(tree := Place(tmp_path))
     assert reason(tree, "sda") == (
         "/dev/sda (Fast 1, 1 MiB) and /dev/sdb (Fast 1, 2 MiB) both report the serial number S1"
     )
@@ -128,40 +117,38 @@ def test_the_reason_tells_the_drives_apart(tmp_path: Path) -> None:
 two_paths = disks(A, {**B, "bus": "sas/host2/a"})
 
 
-def legs_of_multipath(tree: Tree) -> None:
+def legs_of_multipath(tree: Place) -> None:
     two_paths(tree)
     whole = tree.composed("dm", "sda", "sdb", uuid="mpath-35000c50012345678")
     (tree.directory(whole) / "serial").write_text("S1\n")
 
 
-def namespaces_of_one_controller(tree: Tree) -> None:
+def namespaces_of_one_controller(tree: Place) -> None:
     namespace(tree, "nvme0n1", "nvme-subsys0", wwid="eui.1")
     namespace(tree, "nvme0n2", "nvme-subsys0", wwid="eui.2", number=2, sectors=4096)
 
 
-def paths_of_native_multipath(tree: Tree) -> None:
+def paths_of_native_multipath(tree: Place) -> None:
     namespace(tree, "nvme0n1", "nvme-subsys0", wwid="eui.1")
     for path in ("nvme0c0n1", "nvme0c1n1"):
-        directory = tree.directory(tree.add(path))
-        (directory / "hidden").write_text("1\n")
-        (directory / "device").symlink_to(tree.sys / "devices/pci/nvme0")
-        (directory / "size").write_text("2048\n")
+        tree.virtual(path, hidden="1", size="2048")
+        (tree.directory(path) / "device").symlink_to(tree.sys / "devices/pci/nvme0")
 
 
-def two_controllers_of_one_subsystem(tree: Tree) -> None:
+def two_controllers_of_one_subsystem(tree: Place) -> None:
     """As without native multipath."""
     namespace(tree, "nvme0n1", "nvme-subsys0", wwid="eui.1")
     namespace(tree, "nvme1n1", "nvme-subsys0", wwid="eui.1")
 
 
-def partitions(tree: Tree) -> None:
+def partitions(tree: Place) -> None:
     disk(tree, "sda", "pci/ata1/host1", wwid=NAA)
     for number in (1, 2):
         part = tree.add(f"sda{number}", inside="sda")
         (tree.sys / f"b{tree.number(part)}").write_text("E:ID_SERIAL_SHORT=S1\n")
 
 
-def something_on_it(tree: Tree) -> None:
+def something_on_it(tree: Place) -> None:
     disk(tree, "sda", "pci/ata1/host1", wwid=NAA)
     above = tree.stack("sda", "md")
     (tree.sys / f"b{tree.number(above)}").write_text("E:ID_SERIAL_SHORT=S1\n")
@@ -178,19 +165,19 @@ other_serial = disks({**A, "bus": "usb1/host1"}, {**B, "bus": "usb2/host2", "ser
     two_paths, legs_of_multipath, namespaces_of_one_controller, paths_of_native_multipath,
     two_controllers_of_one_subsystem, partitions, something_on_it, empty_slot, other_serial,
 ])  # fmt: skip
-def test_one_drive_under_several_names_is_one_drive(make: Callable[[Tree], None], tmp_path: Path) -> None:
-    make(tree := Tree(tmp_path, {}))
+def test_one_drive_under_several_names_is_one_drive(make: Callable[[Place], None], tmp_path: Path) -> None:
+    make(tree := Place(tmp_path))
     assert reason(tree, tree.nodes[0]) is None
 
 
 def test_what_is_on_a_drive_is_no_other_drive(tmp_path: Path) -> None:
-    partitions(tree := Tree(tmp_path, {}))
+    partitions(tree := Place(tmp_path))
     (tree.sys / f"b{tree.number(above := tree.stack('sda', 'md'))}").write_text("E:ID_SERIAL_SHORT=S1\n")
     assert [reason(tree, node) for node in ("sda1", above)] == [None, None]
 
 
 def test_a_namespace_is_pinned_by_its_identifier(tmp_path: Path) -> None:
-    namespaces_of_one_controller(tree := Tree(tmp_path, {}))
+    namespaces_of_one_controller(tree := Place(tmp_path))
     assert reason(tree, "nvme0n1", "namespace", "eui.1") is None
     namespace(tree, "nvme1n1", "nvme-subsys1", wwid="eui.1")
     words = reason(tree, "nvme0n1", "namespace", "eui.1")
@@ -199,7 +186,7 @@ def test_a_namespace_is_pinned_by_its_identifier(tmp_path: Path) -> None:
 
 
 def test_an_identity_is_read_from_sysfs(tmp_path: Path) -> None:
-    tree = Tree(tmp_path, {})
+    tree = Place(tmp_path)
     disk(tree, "sda", "sas/host1/a", wwid=f"{T10}  ")
     namespace(tree, "nvme0n1", "nvme-subsys0", wwid="eui.1")
     of_disk = identified.read("sda", "S1", (), tree.sys)
@@ -214,13 +201,13 @@ def test_an_identity_is_read_from_sysfs(tmp_path: Path) -> None:
 
 
 def test_the_paths_of_a_multipath_disk_are_one_disk(tmp_path: Path) -> None:
-    legs_of_multipath(tree := Tree(tmp_path, {}))
+    legs_of_multipath(tree := Place(tmp_path))
     found = identified.read("dm-2", "mpath-x", [("sda", "S1"), ("sdb", "S1")], tree.sys)
     assert found.disks == (Identity("S1", 1 << 20, "Fast 1", NAA),)
 
 
 def test_a_firmware_update_changes_no_identity(tmp_path: Path) -> None:
-    tree = Tree(tmp_path, {})
+    tree = Place(tmp_path)
     disk(tree, "sda", "sas/host1/a", wwid=NAA)
     (tree.sys / "devices/sas/host1/a/rev").write_text("1.0\n")
     before = identified.read("sda", "S1", (), tree.sys)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sysfs_drives import Machine
 
 from drivelab.core.errors import UserError
 from drivelab.drives import guard, identity, sysfs, tools
@@ -27,41 +28,11 @@ def no_tools(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "run", missing)
 
 
-class Machine:
-    """A fake /sys, /run/udev/data and /dev/disk/by-id."""
-
-    def __init__(self, root: Path) -> None:
-        self.sys, self.udev, self.by_id = root / "sys", root / "udev", root / "by-id"
-        for directory in (self.sys / "class/block", self.udev, self.by_id):
-            directory.mkdir(parents=True)
-
-    def write(self, directory: Path, **files: str) -> Path:
-        directory.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            path = directory / name.replace("__", "/")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{text}\n")
-        return directory
-
-    def disk(self, name: str, parent: str, device: Path | None = None, **files: str) -> Path:
-        directory = self.sys / "devices" / parent / name
-        defaults = {"size": "2048", "dev": "8:0", "queue__logical_block_size": "512",
-                    "queue__physical_block_size": "4096", "queue__rotational": "0", "queue__write_cache": "write back",
-                    "queue__scheduler": "[none] mq-deadline"}  # fmt: skip
-        self.write(directory, **(defaults | files))
-        if device is not None:
-            (directory / "device").symlink_to(device)
-        (self.sys / "class/block" / name).symlink_to(directory)
-        return directory
-
-    def link(self, name: str, target: str) -> None:
-        (self.by_id / name).symlink_to(Path("../..") / target)
-
-    def describe(self, name: str) -> dict[str, Any]:
-        facts = identity.describe(name, self.sys, self.udev, self.by_id)
-        json.dumps(facts)
-        assert facts.keys() >= sysfs.describe(name, self.sys).keys()
-        return facts
+def describe(machine: Machine, name: str) -> dict[str, Any]:
+    facts = identity.describe(name, machine.sys, machine.udev, machine.by_id)
+    json.dumps(facts)
+    assert facts.keys() >= sysfs.describe(name, machine.sys).keys()
+    return facts
 
 
 @pytest.fixture
@@ -69,33 +40,10 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def nvme_drive(machine: Machine, name: str = "nvme0n1", *, multipath: bool = False) -> None:
-    pci = machine.write(
-        machine.sys / "devices/pci0000:00/0000:01:00.0", current_link_speed="8.0 GT/s PCIe", current_link_width="4",
-        max_link_speed="16.0 GT/s PCIe", max_link_width="4",
-    )  # fmt: skip
-    controller = machine.write(
-        pci / "nvme/nvme0", model="EXAMPLE SSD 990 ", serial="S6Z1NJ0W123456 ", firmware_rev="4B2QJXD7", state="live",
-        transport="pcie", hwmon1__temp1_input="41850",
-    )  # fmt: skip
-    (controller / "device").symlink_to(pci)
-    subsystem = machine.write(
-        machine.sys / "devices/virtual/nvme-subsystem/nvme-subsys0", model="EXAMPLE SSD 990", serial="S6Z1NJ0W123456",
-        firmware_rev="4B2QJXD7",
-    )  # fmt: skip
-    (subsystem / "nvme0").symlink_to(controller)
-    (machine.sys / "class/nvme-subsystem").mkdir(parents=True)
-    (machine.sys / "class/nvme-subsystem/nvme-subsys0").symlink_to(subsystem)
-    parent = subsystem if multipath else controller
-    machine.disk(
-        name, str(parent.relative_to(machine.sys / "devices")), parent, nsid="1", queue__physical_block_size="512"
-    )
-
-
 @pytest.mark.parametrize("multipath", [False, True])
 def test_an_nvme_drive_without_tools(machine: Machine, multipath: bool) -> None:
-    nvme_drive(machine, multipath=multipath)
-    facts = machine.describe("nvme0n1")
+    machine.nvme_drive(multipath=multipath)
+    facts = describe(machine, "nvme0n1")
     assert (facts["model"], facts["serial"], facts["firmware"]) == ("EXAMPLE SSD 990", "S6Z1NJ0W123456", "4B2QJXD7")
     assert (facts["transport"], facts["link"], facts["link_max"]) == ("pcie", "8.0 GT/s PCIe x4", "16.0 GT/s PCIe x4")
     assert facts["lba_format"] == "512n"
@@ -105,14 +53,14 @@ def test_an_nvme_drive_without_tools(machine: Machine, multipath: bool) -> None:
 
 
 def test_an_nvme_drive_with_tools(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    nvme_drive(machine)
+    machine.nvme_drive()
 
     def run(program: str, verb: str, device: str, form: str) -> tools.Output:
         assert (verb, device) in {("id-ns", "/dev/nvme0n1"), ("smart-log", "/dev/nvme0")}
         return tools.Output(0, (SAMPLES / f"nvme2_{verb.replace('-', '_')}.json").read_text(), "")
 
     monkeypatch.setattr(tools, "run", run)
-    facts = machine.describe("nvme0n1")
+    facts = describe(machine, "nvme0n1")
     assert (facts["temperature_c"], facts["life_used_pct"]) == (50, 0)
     assert {
         "index": 0,
@@ -123,38 +71,28 @@ def test_an_nvme_drive_with_tools(machine: Machine, monkeypatch: pytest.MonkeyPa
     } in facts["lba_formats"]
 
 
-def sata_drive(machine: Machine, **speeds: str) -> None:
-    device = machine.write(
-        machine.sys / "devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0",
-        vendor="ATA     ", model="EXAMPLE SSD 860 ", rev="4B6Q", hwmon__hwmon2__temp1_input="31000",
-    )  # fmt: skip
-    (device / "vpd_pg80").write_bytes(b"\0\x80\0\x14S3Z8NB0K123456A     ")
-    machine.disk("sda", str((device / "block").relative_to(machine.sys / "devices")), device)
-    machine.write(machine.sys / "class/ata_link/link3", **speeds)
-
-
 def test_a_sata_drive_with_names_truncated_by_scsi(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    sata_drive(machine, sata_spd="3.0 Gbps", hw_sata_spd_limit="6.0 Gbps")
-    facts = machine.describe("sda")
+    machine.sata_drive(sata_spd="3.0 Gbps", hw_sata_spd_limit="6.0 Gbps")
+    facts = describe(machine, "sda")
     assert (facts["transport"], facts["link"], facts["link_max"]) == ("sata", "3.0 Gbps", "6.0 Gbps")
     assert (facts["model"], facts["firmware"]) == ("EXAMPLE SSD 860", "4B6Q")
     assert (facts["serial"], facts["lba_format"], facts["temperature_c"]) == ("S3Z8NB0K123456A", "512e", 31.0)
     (machine.udev / "b8:0").write_text("S:disk/by-id/x\nE:ID_MODEL=EXAMPLE_SSD_860_1TB\nE:ID_REVISION=RVT04B6Q\n")
-    facts = machine.describe("sda")
+    facts = describe(machine, "sda")
     assert (facts["model"], facts["firmware"]) == ("EXAMPLE SSD 860 1TB", "RVT04B6Q")
     answer = (SAMPLES / "hdparm_ssd.txt").read_text().replace("860 1TB", "861 1TB")
     monkeypatch.setattr(tools, "run", lambda *_: tools.Output(0, answer, ""))
-    assert machine.describe("sda")["model"] == "EXAMPLE SSD 861 1TB"
+    assert describe(machine, "sda")["model"] == "EXAMPLE SSD 861 1TB"
 
 
 def test_the_adapter_of_a_sata_or_sas_drive_is_named(machine: Machine) -> None:
-    sata_drive(machine)
-    assert machine.describe("sda")["controller"] is None, "no PCI function tells"
+    machine.sata_drive()
+    assert describe(machine, "sda")["controller"] is None, "no PCI function tells"
     adapter = machine.write(machine.sys / "devices/pci0000:00/0000:00:17.0", **{"class": "0x010601"}, vendor="0x8086",
                             device="0xa352")  # fmt: skip
-    assert machine.describe("sda")["controller"] == "no driver, PCI 8086:a352"
+    assert describe(machine, "sda")["controller"] == "no driver, PCI 8086:a352"
     (adapter / "driver").symlink_to(machine.write(machine.sys / "bus/pci/drivers/ahci"))
-    assert machine.describe("sda")["controller"] == "ahci, PCI 8086:a352"
+    assert describe(machine, "sda")["controller"] == "ahci, PCI 8086:a352"
 
 
 def test_who_made_a_drive(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,39 +105,34 @@ def test_who_made_a_drive(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> 
         return tools.Output(0, answers.get(arguments[-1], ""), "")
 
     monkeypatch.setattr(tools, "run", query)
-    sata_drive(machine)
-    assert machine.describe("sda")["manufacturer"] is None
+    machine.sata_drive()
+    assert describe(machine, "sda")["manufacturer"] is None
     machine.write(machine.sys / "class/block/sda/device", wwid="naa.5002538e40a1b2c3")
-    assert machine.describe("sda")["manufacturer"] == "OUI 002538"
+    assert describe(machine, "sda")["manufacturer"] == "OUI 002538"
     answers["OUI:002538"] = "ID_OUI_FROM_DATABASE=Samsung Electronics\n"
-    assert machine.describe("sda")["manufacturer"] == "Samsung Electronics (OUI 002538)"
-    nvme_drive(machine)
+    assert describe(machine, "sda")["manufacturer"] == "Samsung Electronics (OUI 002538)"
+    machine.nvme_drive()
     machine.write(machine.sys / "class/block/nvme0n1/device/device", vendor="0x8086")
-    assert machine.describe("nvme0n1")["manufacturer"] == "PCI vendor 8086"
+    assert describe(machine, "nvme0n1")["manufacturer"] == "PCI vendor 8086"
     answers["pci:v00008086*"] = "X=1\nID_VENDOR_FROM_DATABASE=Intel Corporation\n"
-    assert machine.describe("nvme0n1")["manufacturer"] == "Intel Corporation (PCI vendor 8086)"
+    assert describe(machine, "nvme0n1")["manufacturer"] == "Intel Corporation (PCI vendor 8086)"
 
 
 def test_an_nvme_drive_is_its_own_controller(machine: Machine) -> None:
-    nvme_drive(machine)
+    machine.nvme_drive()
     machine.write(machine.sys / "devices/pci0000:00/0000:01:00.0", **{"class": "0x010802"})
-    assert machine.describe("nvme0n1")["controller"] is None
+    assert describe(machine, "nvme0n1")["controller"] is None
 
 
 def test_unknown_speeds_are_none(machine: Machine) -> None:
-    sata_drive(machine, sata_spd="<unknown>", hw_sata_spd_limit="<unknown>")
-    facts = machine.describe("sda")
+    machine.sata_drive(sata_spd="<unknown>", hw_sata_spd_limit="<unknown>")
+    facts = describe(machine, "sda")
     assert (facts["link"], facts["link_max"]) == (None, None)
 
 
 def test_a_sas_drive(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    port = machine.sys / "devices/pci0000:00/host6/port-6:0"
-    device = machine.write(port / "end_device-6:0/target6:0:0/6:0:0:0", vendor="ACME", model="SASDRIVE", rev="0001")
-    (port / "phy-6:0").mkdir()
-    machine.write(machine.sys / "class/sas_phy/phy-6:0", negotiated_linkrate="12.0 Gbit", maximum_linkrate="22.5 Gbit")
-    machine.write(machine.sys / "class/sas_device/end_device-6:0", target_port_protocols="ssp")
-    machine.disk("sdb", str((device / "block").relative_to(machine.sys / "devices")), device)
-    facts = machine.describe("sdb")
+    machine.sas_drive()
+    facts = describe(machine, "sdb")
     assert (facts["transport"], facts["link"], facts["link_max"]) == ("sas", "12.0 Gbit x1", "22.5 Gbit x1")
     assert (facts["model"], facts["temperature_c"]) == ("SASDRIVE", None)
 
@@ -208,66 +141,65 @@ def test_a_sas_drive(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
         return tools.Output(0, (SAMPLES / f"sg_logs_{name}.txt").read_text(), "")
 
     monkeypatch.setattr(tools, "run", run)
-    facts = machine.describe("sdb")
+    facts = describe(machine, "sdb")
     assert (facts["temperature_c"], facts["life_used_pct"]) == (38, 3)
 
 
 def test_mappings_and_raids_are_described(machine: Machine) -> None:
-    machine.disk("dm-0", "virtual/block", dm__name="vg-root")
-    machine.disk("md127", "virtual/block", md__level="raid1")
-    assert (machine.describe("dm-0")["model"], machine.describe("dm-0")["transport"]) == ("vg-root", "dm")
-    assert (machine.describe("md127")["model"], machine.describe("md127")["transport"]) == ("raid1", "md")
+    machine.whole("dm-0", "virtual/block", dm__name="vg-root")
+    machine.whole("md127", "virtual/block", md__level="raid1")
+    assert (describe(machine, "dm-0")["model"], describe(machine, "dm-0")["transport"]) == ("vg-root", "dm")
+    assert (describe(machine, "md127")["model"], describe(machine, "md127")["transport"]) == ("raid1", "md")
 
 
 def test_a_flash_card(machine: Machine) -> None:
-    card = machine.write(machine.sys / "devices/mmc0/mmc0:0001", name="SC64G", fwrev="0x8", serial="0xd34db33f")
-    machine.disk("mmcblk0", "mmc0/mmc0:0001/block", card)
-    facts = machine.describe("mmcblk0")
+    machine.disk("mmcblk0", "mmc0/mmc0:0001", device__name="SC64G", device__fwrev="0x8", device__serial="0xd34db33f")
+    facts = describe(machine, "mmcblk0")
     assert (facts["model"], facts["serial"], facts["transport"]) == ("SC64G", "0xd34db33f", "mmc")
 
 
 def test_only_whole_disks_are_listed(machine: Machine) -> None:
     for name in ("sdb", "sda", "sdaa", "vda", "mmcblk0", "dm-10", "dm-2", "md0", "nvme10n1", "nvme9n1"):
-        machine.disk(name, "listed")
+        machine.whole(name, "listed")
     for name in ("ram0", "zram0", "sr0", "fd0", "mmcblk0boot0", "mmcblk0rpmb", "loop0"):
-        machine.disk(name, "not")
-    machine.disk("sda1", "listed/sda", partition="1")
-    machine.disk("nvme10c0n1", "hidden", hidden="1")
-    machine.disk("nbd0", "not", size="0")
-    machine.disk("loop1", "virtual", loop__backing_file="/var/image")
+        machine.whole(name, "not")
+    machine.whole("sda1", "listed/sda", partition="1")
+    machine.whole("nvme10c0n1", "hidden", hidden="1")
+    machine.whole("nbd0", "not", size="0")
+    machine.whole("loop1", "virtual", loop__backing_file="/var/image")
     assert identity.whole_disks(machine.sys) == [
         "dm-2", "dm-10", "loop1", "md0", "mmcblk0", "nvme9n1", "nvme10n1", "sda", "sdb", "sdaa", "vda",
     ]  # fmt: skip
 
 
 def test_the_most_descriptive_path_pins_a_drive(machine: Machine) -> None:
-    nvme_drive(machine)
-    assert machine.describe("nvme0n1")["by_id"] is None
+    machine.nvme_drive()
+    assert describe(machine, "nvme0n1")["by_id"] is None
     expected = ["nvme-eui.0025385b", "nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456_1", "nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456"]
     for name in expected:
         machine.link(name, "nvme0n1")
         machine.link(f"{name}-part1", "nvme0n1p1")
-        assert machine.describe("nvme0n1")["by_id"] == str(machine.by_id / name)
+        assert describe(machine, "nvme0n1")["by_id"] == str(machine.by_id / name)
     machine.link("nvme-OTHER_S1", "nvme1n1")
-    assert machine.describe("nvme0n1")["by_id"] == str(machine.by_id / expected[-1])
+    assert describe(machine, "nvme0n1")["by_id"] == str(machine.by_id / expected[-1])
 
 
 def test_namespaces_that_share_a_serial_number(machine: Machine) -> None:
-    nvme_drive(machine, multipath=True)
-    subsystem = machine.sys / "devices/virtual/nvme-subsystem/nvme-subsys0"
-    machine.disk("nvme0n2", "virtual/nvme-subsystem/nvme-subsys0", subsystem, nsid="2")
+    machine.nvme_drive(multipath=True)
+    second = machine.whole("nvme0n2", "virtual/nvme-subsystem/nvme-subsys0", nsid="2")
+    (second / "device").symlink_to(second.parent)
     machine.link("nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456", "nvme0n2")
     machine.link("nvme-nvme.144d-5336-00000002", "nvme0n2")
-    assert machine.describe("nvme0n2")["by_id"] == str(machine.by_id / "nvme-nvme.144d-5336-00000002")
+    assert describe(machine, "nvme0n2")["by_id"] == str(machine.by_id / "nvme-nvme.144d-5336-00000002")
     machine.link("nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456_2", "nvme0n2")
-    assert machine.describe("nvme0n2")["by_id"] == str(machine.by_id / "nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456_2")
+    assert describe(machine, "nvme0n2")["by_id"] == str(machine.by_id / "nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456_2")
     ambiguous = [link for link in machine.by_id.iterdir() if identity.is_ambiguous(str(link), "nvme0n2", machine.sys)]
     assert [link.name for link in ambiguous] == ["nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456"]
     assert not identity.is_ambiguous("/dev/nvme0n2", "nvme0n2", machine.sys)
 
 
 def test_link_to_the_only_namespace_is_not_ambiguous(machine: Machine) -> None:
-    nvme_drive(machine)
+    machine.nvme_drive()
     assert not identity.is_ambiguous("/dev/disk/by-id/nvme-EXAMPLE_SSD_990_S6Z1NJ0W123456", "nvme0n1", machine.sys)
 
 
@@ -282,10 +214,10 @@ LINKS = [
 @given(st.sets(st.sampled_from(LINKS), min_size=1))
 def test_names_with_the_serial_number_come_first(tmp_path: Path, names: set[str]) -> None:
     machine = Machine(Path(mkdtemp(dir=tmp_path)))
-    sata_drive(machine)
+    machine.sata_drive()
     for name in names:
         machine.link(name, "sda")
-    assert machine.describe("sda")["by_id"] == str(machine.by_id / min(names, key=LINKS.index))
+    assert describe(machine, "sda")["by_id"] == str(machine.by_id / min(names, key=LINKS.index))
 
 
 @pytest.mark.parametrize(
@@ -299,8 +231,9 @@ def test_names_with_the_serial_number_come_first(tmp_path: Path, names: set[str]
         (520, 520, "520"),
     ],
 )
-def test_lba_format_names(logical: int, physical: int, word: str) -> None:
-    assert identity.lba_format_word(logical, physical) == word
+def test_lba_format_names(machine: Machine, logical: int, physical: int, word: str) -> None:
+    machine.whole("sda", queue__logical_block_size=str(logical), queue__physical_block_size=str(physical))
+    assert sysfs.blocks("sda", machine.sys) == {"physical_block_bytes": physical, "lba_format": word}
 
 
 def test_a_by_id_link_to_itself_is_ignored(tmp_path: Path) -> None:
@@ -318,14 +251,14 @@ def test_a_by_id_link_to_itself_is_ignored(tmp_path: Path) -> None:
 def test_the_kernel_tells_a_hard_disk_and_its_zones(
     machine: Machine, files: dict[str, str], kind: tuple[bool, str | None]
 ) -> None:
-    machine.disk("sda", "pci/ata1", **files)
-    facts = machine.describe("sda")
+    machine.whole("sda", "pci/ata1", **files)
+    facts = describe(machine, "sda")
     assert (facts["rotational"], facts["zoned"]) == kind
 
 
 @pytest.mark.parametrize(("zoned", "refused"), [("host-managed", True), ("host-aware", False), ("none", False)])
 def test_zones_that_the_host_must_manage_are_refused(machine: Machine, zoned: str, refused: bool) -> None:
-    machine.disk("sda", "pci/ata1", queue__zoned=zoned)
+    machine.whole("sda", "pci/ata1", queue__zoned=zoned)
     if not refused:
         guard.refuse_zones("here", "sda", machine.sys)
         return

@@ -125,29 +125,6 @@ def test_virtual_drives_are_listed_as_virtual(
     assert drive["virtual"] is True
 
 
-def test_the_table(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
-    slow = [
-        {"index": 0, "data_bytes": 512, "metadata_bytes": 0, "relative_performance": "good", "in_use": True},
-        {"index": 1, "data_bytes": 4096, "metadata_bytes": 8, "relative_performance": "best", "in_use": False},
-        {"index": 2, "data_bytes": 4096, "metadata_bytes": 0, "relative_performance": "better", "in_use": False},
-    ]
-    host |= {"nvme0n1": FACTS | {"lba_formats": slow}, "swapped": FACTS | {"model": "X" * 60, "link_max": None}}
-    text = drives.listing(drives.survey(tmp_path / "none.tsv"))
-    assert all(len(line) <= 100 for line in text.splitlines())
-    assert text.splitlines()[0].split() == ["device", "model", "size", "via", "blocks", "cache", "°C", "used"]
-    assert "pcie 8.0 GT/s x4" in text
-    assert "runs at 8.0 GT/s PCIe x4; the drive supports 16.0 GT/s PCIe x4" in text
-    assert text.count("4096-byte blocks") == 1
-    assert "    serial S6Z1NJ0W123456, firmware 4B2QJXD7, not in the drive sheet\n" in text
-    assert "    not testable: swapped is swap space\n" in text
-
-
-def test_empty_columns_are_left_out(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
-    assert drives.listing([]) == "this host has no block devices\n"
-    host["vda"] = BARE
-    assert drives.listing(drives.survey(tmp_path / "none.tsv")).splitlines()[0].split() == ["device", "size", "blocks"]
-
-
 def test_the_first_sheet_is_readable_and_permits_no_destruction(
     host: dict[str, dict[str, Any]], tmp_path: Path
 ) -> None:
@@ -189,14 +166,6 @@ def test_an_existing_sheet_is_kept_and_extended(host: dict[str, dict[str, Any]],
         }  # fmt: skip
 
 
-def test_an_empty_sheet_is_accepted(
-    host: dict[str, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "drives.tsv").touch()
-    assert main(["drives", "--sheet", str(tmp_path / "drives.tsv")]) == 0
-    assert capsys.readouterr().err == ""
-
-
 def test_json_of_the_command(host: dict[str, dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
     host["nvme0n1"] = FACTS
     assert main(["drives", "--json"]) == 0
@@ -228,16 +197,6 @@ def partition(host: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("drivelab.drives.described.composed_subjects", lambda names: ["sda2"])
     monkeypatch.setattr("drivelab.drives.described.facts", lambda name: dict(facts))
     return facts
-
-
-def test_a_partition_is_listed_with_what_to_enter(partition: dict[str, Any], tmp_path: Path) -> None:
-    text = drives.listing(drives.survey(tmp_path / "none.tsv"))
-    assert "serial 1111-2222, not in the drive sheet" in text
-    assert "device /dev/disk/by-partuuid/1111-2222, kind partition, members S1" in text
-    partition["reason"] = "sda1 is mounted on /home"
-    text = drives.listing(drives.survey(tmp_path / "none.tsv"))
-    assert "not testable: sda1 is mounted on /home" in text
-    assert "for the sheet: device /dev/disk/by-partuuid/1111-2222" in text, "the sheet is written before it is free"
 
 
 def test_a_partition_gets_a_row_only_if_the_sheet_can_hold_it(partition: dict[str, Any], tmp_path: Path) -> None:

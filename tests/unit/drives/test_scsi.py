@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from sysfs_drives import Machine
 
 from drivelab.drives import scsi, tools
 
@@ -38,33 +39,18 @@ def test_sanitize_methods(monkeypatch: pytest.MonkeyPatch) -> None:
     assert scsi.sanitize_methods("/dev/sdb") == frozenset()
 
 
-def sas_drive(sys_root: Path, protocols: str, phys: int = 1, negotiated: str = "12.0 Gbit") -> None:
-    port = sys_root / "devices/pci0000:00/0000:00:03.0/host6/port-6:0"
-    disk = port / "end_device-6:0/target6:0:0/6:0:0:0/block/sdb"
-    disk.mkdir(parents=True)
-    for number in range(phys):
-        (port / f"phy-6:{number}").mkdir()
-        phy = sys_root / f"class/sas_phy/phy-6:{number}"
-        phy.mkdir(parents=True)
-        (phy / "negotiated_linkrate").write_text(f"{negotiated}\n")
-        (phy / "maximum_linkrate").write_text("22.5 Gbit\n")
-    end = sys_root / "class/sas_device/end_device-6:0"
-    end.mkdir(parents=True)
-    (end / "target_port_protocols").write_text(f"{protocols}\n")
-    (sys_root / "class/block").mkdir(parents=True)
-    (sys_root / "class/block/sdb").symlink_to(disk)
-
-
 @pytest.mark.parametrize(("protocols", "is_sas"), [("ssp", True), ("smp, ssp", True), ("sata", False), ("none", False)])
 def test_drives_that_use_sas(tmp_path: Path, protocols: str, is_sas: bool) -> None:
-    sas_drive(tmp_path, protocols)
-    assert scsi.is_sas("sdb", tmp_path) == is_sas
-    assert not scsi.is_sas("sdc", tmp_path)
+    machine = Machine(tmp_path)
+    machine.sas_drive(protocols=protocols)
+    assert scsi.is_sas("sdb", machine.sys) == is_sas
+    assert not scsi.is_sas("sdc", machine.sys)
 
 
 def test_links(tmp_path: Path) -> None:
-    sas_drive(tmp_path / "wide", "ssp", phys=2)
-    assert scsi.sas_link("sdb", tmp_path / "wide") == scsi.Link("12.0 Gbit", "22.5 Gbit", 2)
-    sas_drive(tmp_path / "down", "ssp", negotiated="Unknown")
-    assert scsi.sas_link("sdb", tmp_path / "down") == scsi.Link(None, "22.5 Gbit", 1)
-    assert scsi.sas_link("sda", tmp_path / "down") is None
+    wide, down = Machine(tmp_path / "wide"), Machine(tmp_path / "down")
+    wide.sas_drive(phys=2)
+    assert scsi.sas_link("sdb", wide.sys) == scsi.Link("12.0 Gbit", "22.5 Gbit", 2)
+    down.sas_drive(negotiated="Unknown")
+    assert scsi.sas_link("sdb", down.sys) == scsi.Link(None, "22.5 Gbit", 1)
+    assert scsi.sas_link("sda", down.sys) is None

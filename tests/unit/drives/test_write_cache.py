@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from storage_places import Place
 
 from drivelab.core.errors import UserError
 from drivelab.drives import write_cache
@@ -60,19 +61,12 @@ def drive(monkeypatch: pytest.MonkeyPatch) -> Drive:
 
 
 def disk(root: Path, cache_type: str | None, vendor: str = "SEAGATE") -> Path:
-    """Create a fake /sys with sdz; return the file `cache_type`."""
-    device = root / "devices/pci0/host0/target0:0:0/0:0:0:0"
-    block, scsi_disk = device / "block/sdz", device / "scsi_disk/0:0:0:0"
-    for directory in (block, scsi_disk, root / "class/block"):
-        directory.mkdir(parents=True)
-    (root / "class/block/sdz").symlink_to(block)
-    (block / "device").symlink_to(device)
-    (device / "vendor").write_text(f"{vendor:8}\n")
-    (block / "queue").mkdir()
-    (block / "queue/write_cache").write_text("write back\n")
-    if cache_type is not None:
-        (scsi_disk / "cache_type").write_text(f"{cache_type}\n")
-    return scsi_disk / "cache_type"
+    """Make a fake /sys with sdz; return the file `cache_type`."""
+    place, file = Place(root), "device/scsi_disk/0:0:0:0/cache_type"
+    files = {} if cache_type is None else {file: cache_type}
+    place.disk("sdz", "pci0/host0/target0:0:0/0:0:0:0", device__vendor=f"{vendor:8}",
+               queue__write_cache="write back", **files)  # fmt: skip
+    return (place.directory("sdz") / file).resolve()
 
 
 def test_nvme_cache_is_switched_and_back(drive: Drive) -> None:
@@ -111,13 +105,13 @@ def test_a_rejected_setting_is_detected(drive: Drive) -> None:
 )
 def test_state_of_a_sas_drive(tmp_path: Path, drive: Drive, text: str, state: str) -> None:
     disk(tmp_path, text)
-    assert write_cache.state("sdz", tmp_path) == state
+    assert write_cache.state("sdz", tmp_path / "sys") == state
 
 
 @pytest.mark.parametrize("before", ["write back", "write back, no read (daft)"])
 def test_kernel_switches_a_sas_drive_and_restores_the_exact_text(tmp_path: Path, drive: Drive, before: str) -> None:
     file = disk(tmp_path, before)
-    undo = write_cache.change(DISK, on=False, sys_root=tmp_path)
+    undo = write_cache.change(DISK, on=False, sys_root=tmp_path / "sys")
     assert undo == Write(str(file), before)
     assert file.read_text() == "write through"
     assert perform(undo) is None
@@ -125,8 +119,9 @@ def test_kernel_switches_a_sas_drive_and_restores_the_exact_text(tmp_path: Path,
 
 
 def test_the_block_layers_setting_is_never_changed(tmp_path: Path, drive: Drive) -> None:
-    view = disk(tmp_path, "write back").parents[2] / "block/sdz/queue/write_cache"
-    write_cache.change(DISK, on=False, sys_root=tmp_path)
+    disk(tmp_path, "write back")
+    view = tmp_path / "sys/class/block/sdz/queue/write_cache"
+    write_cache.change(DISK, on=False, sys_root=tmp_path / "sys")
     assert view.read_text() == "write back\n"
 
 
@@ -136,26 +131,26 @@ def test_a_kernel_that_changes_nothing_is_detected(
     disk(tmp_path, "write back")
     monkeypatch.setattr(Path, "write_text", lambda self, text: len(text))
     with pytest.raises(UserError, match="the write cache is on after it was switched off"):
-        write_cache.change(DISK, on=False, sys_root=tmp_path)
+        write_cache.change(DISK, on=False, sys_root=tmp_path / "sys")
 
 
 def test_hdparm_is_used_without_a_kernel_cache_type(tmp_path: Path, drive: Drive) -> None:
     disk(tmp_path, None, vendor="ATA")
-    undo = write_cache.change(DISK, on=False, sys_root=tmp_path)
+    undo = write_cache.change(DISK, on=False, sys_root=tmp_path / "sys")
     assert undo == Command(("hdparm", "-W1", "/dev/sdz"))
-    assert write_cache.state("sdz", tmp_path) == "off"
+    assert write_cache.state("sdz", tmp_path / "sys") == "off"
 
 
 def test_ata_drive_without_a_cache(tmp_path: Path, drive: Drive) -> None:
     drive.ata_cache = False
     disk(tmp_path, "write through", vendor="ATA")
-    assert write_cache.state("sdz", tmp_path) == "none"
+    assert write_cache.state("sdz", tmp_path / "sys") == "none"
 
 
 def test_hdparm_is_not_asked_about_sas_drives(tmp_path: Path, drive: Drive) -> None:
     """hdparm reports no write cache for SAS drives."""
     disk(tmp_path, None)
-    assert write_cache.state("sdz", tmp_path) is None
+    assert write_cache.state("sdz", tmp_path / "sys") is None
     assert not drive.calls
 
 
