@@ -12,6 +12,7 @@ from drivelab.telemetry.sampler import read_samples
 
 INTERRUPTED = re.compile(r"\.interrupted-\d+$")
 _LEFT = re.compile(r"\.(interrupted|abandoned)-\d+$")
+_ALWAYS = (".run.lock", ".snakemake_timestamp")
 _OF_THE_RUN = {"resumed", "failed", "gap", "measure", "scenario", "complete"}
 """Journal lines about the run, not about the measurement."""
 _OF_THE_TIME = {"at", "started_s", "ended_s"}

@@ -18,6 +18,7 @@ from waits import wait_until
 from drivelab.campaign.planning import Campaign
 from drivelab.figures.registry import ALL
 from drivelab.recording.writer import Recording, read_journal
+from drivelab.virtual.fuse import process_state
 
 ATTACK = "</script><img src=x onerror=alert(1)>"
 SOFTWARE = "Specify a conda environment or container for each rule."

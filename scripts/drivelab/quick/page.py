@@ -20,8 +20,8 @@ from drivelab.figures.registry import FIGURES
 from drivelab.quick.session import Place
 from drivelab.report.content import build
 from drivelab.report.html import render
+from drivelab.report.recording_facts import describe
 from drivelab.report.sections.proof import fio_jobs
-from drivelab.report.study_facts import describe
 from drivelab.workflow.layout import Layout
 
 _OVERVIEW = "quick_look"
