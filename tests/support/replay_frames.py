@@ -22,7 +22,7 @@ from drivelab.replay.planner import ABOUT_KEY
 NO_TELEMETRY: dict[str, Any] = {
     **dict.fromkeys(
         ("temperature_min_c", "temperature_mean_c", "temperature_max_c", "throttled", "load_pct", "steal_pct",
-         "cpu_pct", "cpu_frequency_mhz", "power_w", "energy_j", "host_power_w", "taint_reason")
+         "waited_pct", "cpu_pct", "cpu_frequency_mhz", "power_w", "energy_j", "host_power_w", "taint_reason")
     ),
     "tainted": False,
 }  # fmt: skip

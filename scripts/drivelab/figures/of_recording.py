@@ -13,7 +13,7 @@ Fields = Mapping[str, Any]
 """Fields of a step of a plan, such as cells and end of a loop."""
 
 _CONDITIONS = (
-    "steady", "one_mix", "by_mix", "history", "grid", "repeats", "maximum", "demand",
+    "steady", "one_mix", "by_mix", "history", "grid", "surface", "repeats", "maximum", "maximum_surface", "demand",
     "demand_cpu", "pre_writes", "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns",
     "replay", "phases", "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison",
     "drives_capacity", "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip",
@@ -105,6 +105,8 @@ def _of_loops(loops: Sequence[Fields]) -> set[str]:
             kinds |= {"demand", "pre_writes"} if loop in steady and beside else {"demand"}
         elif loop in steady and len(others) == 1 and _is_grid(loop):
             kinds |= {"grid", *_of_tracked(loop)}
+            if all(len({cell[key] for cell in loop["cells"]}) > 1 for key in ("read_share", "block_size_bytes")):
+                kinds |= {"surface"} | {"maximum_surface" for kind in kinds if kind == "maximum"}
         elif loop not in steady or "streams" in loop or len(loop["cells"]) > 1:
             kinds.add("repeats")
             if len(loops) == 1 and loop["until"].get("rounds", 0) >= _FEWEST_OF_HISTORY and "streams" not in loop:

@@ -160,6 +160,8 @@ def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
         yield "convergence_mixes" if windows["metric"].iloc[0] == "bandwidth_mib_s" else "convergence"
         yield "window"
         yield "measurement_2d"
+        if loops["block_size_bytes"].nunique() > 1 and loops["read_share_pct"].nunique() > 2:
+            yield "measurement_3d"
     elif len(loops):
         if loops["round"].max() >= _FEWEST_ROUNDS:
             yield "repeats"

@@ -29,7 +29,7 @@ def frame_tables(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
     more = {"unsound": None, "block_size_max_bytes": None, "alignment_offset_bytes": 0, "range_bytes": None,
             "range_start": 0.0, "range_share": 1.0,
             "segments": None, "rate_iops": None, "entropy": None, "steal_pct": None,
-            "load_pct": None}  # fmt: skip
+            "load_pct": None, "waited_pct": None}  # fmt: skip
     whole = cells.assign(**{name: value for name, value in more.items() if name not in cells})
     return {"cells": whole.assign(cell_label=cell_labels(whole))}
 

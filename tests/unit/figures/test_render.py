@@ -105,6 +105,12 @@ CASES: Mapping[str, comparison_frames.Case] = {
     "window, not steady": ("window", lambda m: {"steady_state": m.steady_state(FALLING, start=21)}),
     "window, one round": ("window", lambda m: {"steady_state": m.steady_state((61000.0,), start=1)}),
     "window, all zero": ("window", lambda m: {"steady_state": m.steady_state((0.0,) * 5)}),
+    "3d, 56 cells": ("measurement_3d", lambda m: _windowed(m.cells(), m.steady_state())),
+    "3d, one cell": ("measurement_3d", lambda m: _windowed(m.cells(sizes=(4096,), mixes=(0,)), m.steady_state())),
+    "3d, maxima, not steady": (
+        "measurement_3d_max",
+        lambda m: _windowed(m.cells(25), m.steady_state(FALLING, start=21)),
+    ),
     "2d, 56 cells": ("measurement_2d", lambda m: _windowed(m.cells(), m.steady_state())),
     "2d, one block size": ("measurement_2d", lambda m: _windowed(m.cells(sizes=(4096,)), m.steady_state())),
     "2d, not steady": (
@@ -319,7 +325,7 @@ def axes_have_units(figure: Figure, *, categories: bool) -> None:
 
 
 def is_loud_if_not_steady(name: str, case: str, figure: Figure, tables: dict[str, pd.DataFrame]) -> None:
-    if name in ("convergence", "window", "measurement_2d"):
+    if name in ("convergence", "window", "measurement_2d", "measurement_3d"):
         alarms = _texts(figure, "alarm")
         assert bool(alarms) == (not tables["steady_state"]["reached"].all())
         assert "not steady" not in case or alarms == ["NOT STEADY after 25 rounds: RND 4KiB 0/100"]

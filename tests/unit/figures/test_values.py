@@ -14,7 +14,9 @@ from matplotlib.figure import Figure
 
 from drivelab.figures.base.axes import log_axis
 from drivelab.figures.base.sheets import render
+from drivelab.figures.base.words import top_of
 from drivelab.figures.kinds.cells import measurement_2d
+from drivelab.figures.kinds.columns_3d import measurement_3d
 from drivelab.figures.kinds.convergence import convergence
 from drivelab.figures.kinds.latency import exceedance, latency_distribution
 from drivelab.figures.kinds.soaks import saturation_bytes, saturation_time
@@ -121,6 +123,24 @@ def test_measurement_2d_shows_the_printed_averages(made: ModuleType) -> None:
         assert line.get_label() == f"{mix}/{100 - mix}"
         assert list(line.get_xdata()) == list(made.S4600_IOPS)
         assert list(line.get_ydata()) == pytest.approx([averages[number] for averages in made.S4600_IOPS.values()])
+
+
+def test_measurement_3d_columns_are_the_averages_with_the_tall_end_at_the_back(made: ModuleType) -> None:
+    figure = measurement_3d(_golden(made), made.steady_state(start=3))
+    columns = {column.get_gid(): column for column in figure.axes[0].collections if column.get_gid()}
+    assert len(columns) == 56
+    for gid, column in columns.items():
+        mix, size = gid.split("|")
+        top = top_of(column)
+        assert top is not None
+        assert top[2] == pytest.approx(made.S4600_IOPS[int(size)][made.MIXES.index(int(mix.partition("/")[0]))])
+    assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == [
+        "1024", "128", "64", "32", "16", "8", "4", "0.5"
+    ], "front to back"  # fmt: skip
+    assert figure.axes[0].get_xticklabels()[0].get_text() == "100/0", "back to front"
+    assert figure.axes[0].get_zlim()[0] == 0
+    order = [column.get_zorder() for column in columns.values()]
+    assert order == sorted(order), "a column in front must be painted later"
 
 
 def test_measurement_2d_takes_the_worst_of_the_maximum(made: ModuleType) -> None:

@@ -28,7 +28,7 @@ def test_a_report_with_figures_from_tkperf(tmp_path: Path, capsys: pytest.Captur
     assert "Steady-state convergence" in html
     assert "Saturation against bytes written" in html
     drawn = {path.stem for path in (out / "figures/s4600/imported-tkperf/iops").glob("*.svg")}
-    assert drawn == {"convergence", "window", "measurement_2d"}
+    assert drawn == {"convergence", "window", "measurement_2d", "measurement_3d"}
 
 
 def test_counts_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

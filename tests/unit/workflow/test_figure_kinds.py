@@ -36,15 +36,15 @@ WAIT = {"phase": "idle", "phase_pass": 1, "phase_value": "5s"}
 
 
 @pytest.mark.parametrize(("steps", "kinds"), [
-    pytest.param([loop(cells((512, 4096), (100, 65, 0)))], {"steady", "one_mix", "grid", "mix_lines"},
+    pytest.param([loop(cells((512, 4096), (100, 65, 0)))], {"steady", "one_mix", "grid", "surface", "mix_lines"},
                  id="block sizes by mixes"),
-    pytest.param([loop(cells((512, 4096), (100, 0)))], {"steady", "grid", "by_mix"}, id="reads and writes"),
+    pytest.param([loop(cells((512, 4096), (100, 0)))], {"steady", "grid", "surface", "by_mix"}, id="reads and writes"),
     pytest.param([loop(cells((512, 4096), (100, 65, 0)), LATENCY)],
-                 {"steady", "grid", "maximum", "mix_lines", "by_mix"}, id="latency"),
+                 {"steady", "grid", "surface", "maximum", "maximum_surface", "mix_lines", "by_mix"}, id="latency"),
     pytest.param([loop(cells((512,), (100, 65, 0)), LATENCY)], {"steady", "grid", "maximum", "mixes", "by_mix"},
                  id="latency of one size"),
     pytest.param([loop(cells((4096, 65536), (100, 50, 0)), THROUGHPUT)],
-                 {"steady", "grid", "by_mix", "mix_lines"}, id="throughput"),
+                 {"steady", "grid", "surface", "by_mix", "mix_lines"}, id="throughput"),
     pytest.param([loop(cells(shares=(100, 50, 0)))], {"steady", "one_mix", "grid", "mixes"},
                  id="read shares at one size"),
     pytest.param([loop(cells(shares=(100, 0)))], {"steady", "grid", "by_mix"}, id="reads and writes at one size"),

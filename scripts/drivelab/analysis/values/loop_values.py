@@ -76,7 +76,7 @@ _METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
 _NUMBERS = (*_METRICS, *NINES, "read_ios", "write_ios", IOPS_PER_WATT)
 _COLUMNS = ("cell_label", "measured_as", "part", "threads", "queue_depth", "round", "directory")
 _ALSO_USED = ("step", "until", "reached", "phase", "power_source", "tainted", "taint_reason", "host_limit",
-              "load_pct", "steal_pct")  # fmt: skip
+              "load_pct", "waited_pct", "steal_pct")  # fmt: skip
 _Places = npt.NDArray[np.intp]
 """Row positions in a loop."""
 _BYTES_PER_MIB, _BYTES_PER_MB = 1 << 20, 10**6

@@ -15,9 +15,10 @@ from matplotlib.colorbar import Colorbar
 from matplotlib.container import BarContainer
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle, StepPatch
+from mpl_toolkits.mplot3d.proj3d import proj_transform
 
 from drivelab.figures.base.quantities import DIGITS
-from drivelab.figures.base.words import Floats, Side, called, floats, has_lines, parts, said
+from drivelab.figures.base.words import Floats, Side, called, floats, has_lines, parts, said, top_of
 
 Mark = dict[str, Any]
 Found = tuple[Mark, list[Artist]]
@@ -221,3 +222,18 @@ def _bars(group: BarContainer, panel: Panel) -> Mark:
     x, y = ((x0 + x1) / 2, drawn) if upright else (drawn, (y0 + y1) / 2)
     mark = panel.mark(group.patches[0], x, y) | _instead(worth, "y" if upright else "x", shown, drawn)
     return mark | {"bar": 1}
+
+
+def columns(axes: Any, height_px: float) -> list[tuple[Mark, Artist]]:
+    """Return the columns of axes in three dimensions, with the texts that `say` gave them.
+
+    `at` is the middle of the top in pixels from the upper left corner of the page, whose height is `height_px`.
+    """
+    found: list[tuple[Mark, Artist]] = []
+    for column in axes.collections:
+        if (top := top_of(column)) is not None:
+            x, y = axes.transData.transform(proj_transform(*top, axes.get_proj())[:2])
+            found.append(
+                ({"at": [round(float(x), 1), round(height_px - float(y), 1)], "also": said(column, 1)}, column)
+            )
+    return found

@@ -172,7 +172,7 @@ def _what_is_left(
 
 def _figure(name: str, tables: Mapping[str, pd.DataFrame], subject: str) -> Figure:
     options: dict[str, object] = {}
-    if name in ("measurement_2d", "repeats") and len(tables["steady_state"]):
+    if name in ("measurement_2d", "measurement_3d", "repeats") and len(tables["steady_state"]):
         options["metric"] = tables["steady_state"]["metric"].iloc[0]
     return render(name, _rows(name, tables), subject, **options)
 

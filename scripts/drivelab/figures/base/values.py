@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 
-from drivelab.figures.base.marks import Panel, colour_bars, marks, numbers
+from drivelab.figures.base.marks import Panel, colour_bars, columns, marks, numbers
 from drivelab.figures.base.words import Side, time_of
 
 _DIGITS_OF_ENDS = 7
@@ -38,7 +38,9 @@ def marked(figure: Figure) -> Iterator[dict[str, Any]]:
     ]
     names = [text.get_text() for _, text in entries]
     bars = [bar.ax for _, bar in colour_bars(figure)]
-    panels = [axes for axes in figure.axes if axes.get_visible() and axes not in bars and axes.axison]
+    panels = [
+        axes for axes in figure.axes if axes.get_visible() and axes not in bars and (axes.axison or axes.name == "3d")
+    ]
     ids = _Ids()
     of_panels = [_panel(axes, panels, names, ids) for axes in panels]
     for entry in entries:
@@ -76,6 +78,8 @@ class _Ids:
 def _panel(axes: Axes, panels: list[Axes], names: list[str], ids: _Ids) -> dict[str, Any]:
     height = float(axes.figure.bbox.height)
     ids.add("p", axes)
+    if axes.name == "3d":
+        return {"marks": [{"m": ids.add("m", artist), **mark} for mark, artist in columns(axes, height)]}
     for second in axes.child_axes:
         ids.add("c", second)
     sides = {which: Side.of(_axis(axes, which), _label_of(axes, panels, which)) for which in "xy"}

@@ -29,6 +29,7 @@ _TICK_ERROR = 0.01
 _of_axis: WeakKeyDictionary[Axis, Words] = WeakKeyDictionary()
 _time_of_axis: WeakKeyDictionary[Axis, tuple[float, float]] = WeakKeyDictionary()
 _of_artist: WeakKeyDictionary[Artist, tuple[Sequence[str] | str, str | None]] = WeakKeyDictionary()
+_top_of: WeakKeyDictionary[Artist, tuple[float, float, float]] = WeakKeyDictionary()
 
 
 def tell(axis: Axis, words: Words) -> None:
@@ -49,12 +50,25 @@ def time_of(axis: Axis) -> tuple[float, float] | None:
     return next((_time_of_axis[shared] for shared in _alike(axis) if shared in _time_of_axis), None)
 
 
-def say(artist: Artist | BarContainer, lines: Sequence[str] | str, name: str | None = None) -> None:
+def say(
+    artist: Artist | BarContainer,
+    lines: Sequence[str] | str,
+    name: str | None = None,
+    *,
+    top: tuple[float, float, float] | None = None,
+) -> None:
     """Add a line of text to each point of `artist`: one line per point, or one for all points.
 
-    `name` replaces the label of the artist.
+    `name` replaces the label of the artist. `top` is the place of the text in three dimensions.
     """
     _of_artist[_first(artist)] = (lines, name)
+    if top is not None:
+        _top_of[_first(artist)] = top
+
+
+def top_of(artist: Artist) -> tuple[float, float, float] | None:
+    """Return the place in three dimensions that `say` gave an artist, or None."""
+    return _top_of.get(artist)
 
 
 def said(artist: Artist, points: int) -> list[str] | None:
