@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 Floats = npt.NDArray[np.float64]
 
@@ -53,7 +53,7 @@ def to_asymptote(values: Floats, window: int, *, of_times: bool = False) -> Floa
     amplitude = (of_both / of_decay)[best]
     error = np.sqrt(rest[best] / (rounds - 3) / of_decay[best])
     rounding = 1e-9 * mean[:, 0]
-    approaches = np.abs(amplitude) > stats.t.isf(_FALSE_ALARM / 2, rounds - 3) * error + rounding
+    approaches = np.abs(amplitude) > -special.stdtrit(rounds - 3, _FALSE_ALARM / 2) * error + rounding
     to_come = -amplitude * decays[best[1], -window:].mean(axis=1) / values[:, -window:].mean(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(approaches & (to_come > -1), np.log1p(to_come), 0.0)
@@ -72,7 +72,7 @@ def level_change(values: Sequence[float], window: int) -> tuple[int, float] | No
     inside = logs[-window:]
     if len(inside) < 2 * _FEWEST_OF_LEVEL:
         return None
-    scatter = float(np.median(np.abs(np.diff(logs)))) / (stats.norm.ppf(0.75) * math.sqrt(2))
+    scatter = float(np.median(np.abs(np.diff(logs)))) / (special.ndtri(0.75) * math.sqrt(2))
     search = ruptures.Pelt(model="l2", min_size=_FEWEST_OF_LEVEL, jump=1).fit(inside / max(scatter, 1e-9))
     *changes, _ = search.predict(pen=_PENALTY * math.log(len(inside)))
     if not changes:

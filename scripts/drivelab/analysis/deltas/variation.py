@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from drivelab.analysis.deltas.recordings import Floats, scatter_within
 from drivelab.analysis.verdict import PARTIAL, TAINTED
@@ -53,8 +53,8 @@ def estimate(terms: Iterable[Term]) -> tuple[float, float, float]:
     total, below, above = 0.0, 0.0, 0.0
     for term in terms:
         part = term.coefficient * term.square
-        to_low = 1 - term.freedom / float(stats.chi2.isf(_OUTSIDE / 2, term.freedom))
-        to_high = term.freedom / float(stats.chi2.isf(1 - _OUTSIDE / 2, term.freedom)) - 1
+        to_low = 1 - term.freedom / float(special.chdtri(term.freedom, _OUTSIDE / 2))
+        to_high = term.freedom / float(special.chdtri(term.freedom, 1 - _OUTSIDE / 2)) - 1
         down, up = (to_low, to_high) if part > 0 else (to_high, to_low)
         total, below, above = total + part, below + (down * part) ** 2, above + (up * part) ** 2
     ends = total, total - math.sqrt(below), total + math.sqrt(above)

@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
 from drivelab.analysis.detectors.courses import cell_levels, rates_of_soaks, relative_course, seconds
 from drivelab.analysis.values.recovery import without_idle_time
@@ -202,4 +201,6 @@ def chance_of_fall(slow: Values, usual: Values) -> float:
 
     The test is that of Mann and Whitney (Annals of Mathematical Statistics 18, 1947).
     """
+    from scipy import stats  # slow to import
+
     return float(stats.mannwhitneyu(slow, usual, alternative="less").pvalue)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from drivelab.analysis.detectors.courses import Floats, local_quantile, spells
 from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
@@ -70,7 +70,7 @@ def _sigma_above(relative: Floats) -> float:
     The quantile `USUAL` of the values is 1.
     """
     above = relative[relative >= 1] - 1
-    middle, usual = stats.norm.ppf([(1 + USUAL) / 2, USUAL])
+    middle, usual = special.ndtri([(1 + USUAL) / 2, USUAL])
     return float(np.median(above) / (middle - usual)) if len(above) else 0.0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import special
 
 from drivelab.analysis.detectors.courses import Floats
 from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
@@ -53,11 +53,13 @@ class Trend:
         inflation = 1 + 2 / (n * (n - 1) * (n - 2)) * float((weights * correlation**distance).sum()) if n > 2 else 1.0
         variance = n * (n - 1) * (2 * n + 5) / 18 * inflation
         z = max(abs(self.statistic) - 1, 0.0) / math.sqrt(variance)
-        return max(2 * float(stats.norm.sf(z)), self.chance)
+        return max(2 * float(special.ndtr(-z)), self.chance)
 
 
 def trend(values: Floats) -> Trend:
     """Return the trend of `values`, shape (n,); raises ValueError for fewer than two."""
+    from scipy import stats  # slow to import
+
     if len(values) < 2:
         raise ValueError("a trend needs at least two values")
     times = np.arange(len(values), dtype=float)
@@ -72,6 +74,8 @@ def trend(values: Floats) -> Trend:
 
 def clear(values: Floats) -> bool:
     """Return whether a monotone course explains nearly all of the variance of the values."""
+    from scipy import optimize  # slow to import
+
     total = float(((values - values.mean()) ** 2).sum())
     courses = (optimize.isotonic_regression(values, increasing=increasing).x for increasing in (True, False))
     return total > 0 and min(float(((values - course) ** 2).sum()) for course in courses) <= (1 - CLEAR) * total

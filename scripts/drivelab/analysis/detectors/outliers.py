@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from drivelab.analysis.detectors.courses import Floats, local_median, robust_sigma, spells
 from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
@@ -62,7 +62,7 @@ def chances(values: Floats) -> Floats:
         others = np.delete(rest, place)
         distance = abs(float(rest[place] - others.mean()))
         spread = float(others.std(ddof=1)) * np.sqrt(1 + 1 / len(others))
-        chance = 2 * float(stats.t.sf(distance / spread, len(others) - 1)) if spread > 0 else float(distance == 0)
+        chance = 2 * float(special.stdtr(len(others) - 1, -distance / spread)) if spread > 0 else float(distance == 0)
         steps.append(min(len(rest) * chance, 1.0))
         removed.append(int(left[place]))
         left = np.delete(left, place)

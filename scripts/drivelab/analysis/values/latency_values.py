@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
 
 NINES = {
     "p50_latency_us": 50.0,
@@ -104,6 +103,8 @@ def nines(bins: pd.DataFrame) -> pd.DataFrame:
     `ios_above` is the number of I/Os above the quantile. With fewer than one, the quantile would be just the slowest
     I/O and has no row; the median always has a row. Raises ValueError for bins without I/O.
     """
+    from scipy import stats  # slow to import
+
     total = int(bins["count"].sum())
     percents = [percent for percent in NINES.values() if has_ios_beyond(total, percent)]
     latency_us = percentiles_us(bins, percents)

@@ -9,7 +9,7 @@ from statistics import median
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from drivelab.analysis.values.bursts import find_fall
 from drivelab.analysis.values.latency_values import has_ios_beyond, percentiles_us
@@ -116,7 +116,7 @@ def half_width_pct(samples: Sequence[float]) -> float | None:
     if len(samples) < 2 or not (mean := float(np.mean(samples))) or not math.isfinite(mean):
         return None
     error = float(np.std(samples, ddof=1)) / math.sqrt(len(samples))
-    return 100 * float(stats.t.ppf((1 + CONFIDENCE) / 2, len(samples) - 1)) * error / abs(mean)
+    return 100 * float(special.stdtrit(len(samples) - 1, (1 + CONFIDENCE) / 2)) * error / abs(mean)
 
 
 def values_of(cells: pd.DataFrame, bins: pd.DataFrame) -> list[Value]:

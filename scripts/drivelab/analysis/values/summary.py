@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
-from scipy.stats import median_abs_deviation
+from scipy import special
 
 from drivelab.analysis.deltas.doubts import at_all, without_load
 from drivelab.analysis.values.application_values import application_rows, replay_rows
@@ -195,7 +194,7 @@ def pooled(values: Iterable[dict[str, Any]]) -> pd.DataFrame:
         return pd.DataFrame(columns=columns)
     rows = [_pooled(sorted(group, key=itemgetter("run"))) for group in alike.values()]
     table = pd.DataFrame(rows, columns=columns)
-    deviations = [float(median_abs_deviation(samples)) if len(samples) >= FEWEST else math.nan
+    deviations = [float(np.median(np.abs(samples - np.median(samples)))) if len(samples) >= FEWEST else math.nan
                   for samples in table["samples"]]  # fmt: skip
     return table.assign(mad=deviations, **{name: table[name].astype(float) for name in _MAY_BE_UNKNOWN})
 
@@ -260,6 +259,6 @@ def _geometric_mean(values: npt.NDArray[np.float64]) -> dict[str, float]:
     mean = {"value": float(np.exp(logs.mean())), "rse_pct": 100 * error}
     if len(logs) < FEWEST:
         return mean
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * error
+    half = float(special.stdtrit(len(logs) - 1, (1 + CONFIDENCE) / 2)) * error
     ends = np.exp(logs.mean() + np.array([-half, half]))
     return {**mean, "interval_low": float(ends[0]), "interval_high": float(ends[1])}
