@@ -52,11 +52,14 @@ def test_the_plan_of_a_new_study_gives_true_reasons(tmp_path: Path) -> None:
     assert len(output) < MOST_TEXT
 
 
-def test_a_misspelt_setting_is_refused(tmp_path: Path) -> None:
+def test_a_setting_that_the_workflow_does_not_know_is_refused(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
-    done = project.snakemake("--dry-run", "--config", "studdy=config/mini.yaml")
-    assert done.returncode != 0
-    assert "'studdy' was unexpected" in done.stdout + done.stderr
+    for option, words in (("--config=studdy=config/mini.yaml", "has the key 'studdy'"),
+                          ("--configfile=config/mini.yaml", "name its file: snakemake --config study=FILE"),
+                          ("--config=png=maybe", "give png=yes or png=no")):  # fmt: skip
+        done = project.snakemake("--dry-run", option)
+        assert done.returncode != 0
+        assert words in done.stdout + done.stderr
     assert not (project.folder / "results").exists()
 
 
