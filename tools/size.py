@@ -29,6 +29,7 @@ def sizes() -> dict[str, int]:
         "modules": len([*LIBRARY.rglob("*.py")]),
         "c": lines(LIBRARY.rglob("*.[ch]")),
         "tests": lines((ROOT / "tests").rglob("*.py")),
+        "benchmarks": lines((ROOT / "benchmarks").rglob("*.py")),
     }
 
 

@@ -16,7 +16,7 @@ from drivelab.replay.engine_records import open_schedule
 from drivelab.replay.native import MOST_THREADS, EngineOptions
 
 THREAD_IOPS = 400_000
-"""Rate that one thread keeps with margin; tests/benchmarks/replay_rate.py measures it."""
+"""Rate that one thread keeps with margin; benchmarks/replay_rate.py measures it."""
 THREAD_DEPTH = 128
 """Requests in flight that one thread keeps busy, if the drive alone sets the rate."""
 _BURST = 1000

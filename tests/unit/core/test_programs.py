@@ -178,7 +178,7 @@ MODULES = {"subprocess", "shutil", "programs", "tools", "host", "drivelab.core.p
 OTHERS = {"checked", "program", "Command"}
 """Functions of drivelab's that have one meaning everywhere."""
 OWN = {"drivelab"}
-ELSEWHERE = {"emulated", "cluster", "browser", "benchmarks"}
+ELSEWHERE = {"emulated", "cluster", "browser"}
 """Folders of tests that install more, or that CI does not run."""
 
 
@@ -232,7 +232,6 @@ def first_word(node: ast.expr) -> Iterator[str]:
 
 MODULE_FILES = [
     path for folder in ("scripts", "tests") for path in sorted((SHIPPED / folder).rglob("*.py"))
-    if "benchmarks" not in path.parts
 ]  # fmt: skip
 
 

@@ -35,7 +35,7 @@ LOSSES = {
 class Cost:
     """Measurable cost of reading the events while the command ran.
 
-    The kernel's cost of creating events cannot be separated from the command's work. tests/benchmarks/capture_cost.py
+    The kernel's cost of creating events cannot be separated from the command's work. benchmarks/capture_cost.py
     measures both together.
     """
 

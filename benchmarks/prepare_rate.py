@@ -1,6 +1,6 @@
 """Measure time and memory to prepare a replay.
 
-    python tests/benchmarks/prepare_rate.py [REQUESTS]
+    python benchmarks/prepare_rate.py [REQUESTS]
 
 The synthetic trace has 8 sequential streams among skewed random accesses to 1 TiB, 4 KiB to 256 KiB, in bursts, with
 flushes, discards, merges, and completions out of order. It is prepared for a drive that it fits, and for a drive of a

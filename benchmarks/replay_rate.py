@@ -1,6 +1,6 @@
 """Measure the rate of drivelab's engine without deadlines, against fio.
 
-Run as root: python tests/benchmarks/replay_rate.py [--pairs 5] [--seconds 2]. Random reads and writes of 4 KiB run at
+Run as root: python benchmarks/replay_rate.py [--pairs 5] [--seconds 2]. Random reads and writes of 4 KiB run at
 depths 1, 8, 32 and 128 on a loop device over a file in memory. Each pair is a replay without deadlines, and fio with
 io_uring and registered file and buffers, at the same depth for the same time, in alternating order. Prints the median
 of the pairs' ratios of requests per second with a 95 % confidence interval (Student's t over the logarithms of the

@@ -1,6 +1,6 @@
 """Compare the time to fio's first I/O: from the start of fio, and from the release of a prepared fio.
 
-Usage: sudo python tests/benchmarks/first_io.py [PAIRS]   (default 10)
+Usage: sudo python benchmarks/first_io.py [PAIRS]   (default 10)
 Each pair runs the same job on a loop device over a file in memory; the device's counter shows the first I/O. The bar:
 a released fio needs at most a tenth of the time, in the median of the pairs.
 """

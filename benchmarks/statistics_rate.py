@@ -1,6 +1,6 @@
 """Measure the statistics of many cells on one core: from `cells` to deltas.
 
-    python tests/benchmarks/statistics_rate.py [CELLS]
+    python benchmarks/statistics_rate.py [CELLS]
 
 Generates loops in steady state and loops of repeats, with half of the cells each, and long soaks, of two drives. Then
 computes windows, summary with intervals, and deltas with tests, in a process with one core.

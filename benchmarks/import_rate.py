@@ -1,6 +1,6 @@
 """Measure the import rate of trace formats on one core, and the peak memory.
 
-    python tests/benchmarks/import_rate.py [ROWS [FORMAT …]]      (default 3 million rows, all formats)
+    python benchmarks/import_rate.py [ROWS [FORMAT …]]      (default 3 million rows, all formats)
 
 A separate process, pinned to one CPU with one Arrow thread, imports each format to Parquet. The file was just written,
 so it is read from memory. Time is CPU time of the process, with all threads and kernel work, so other load hardly

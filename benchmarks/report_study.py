@@ -1,6 +1,6 @@
 """Measure time, memory and size of the report of many drives, from their recordings.
 
-python tests/benchmarks/report_study.py [--drives 100] [FOLDER]
+python benchmarks/report_study.py [--drives 100] [FOLDER]
 
 FOLDER keeps the study of three measurements; missing recordings are made on the virtual clock. Snakemake runs the
 workflow as for a user, one job after another, on one core. Prints the elapsed and CPU seconds of all processes, the
@@ -28,7 +28,7 @@ from drivelab.campaign.planning import Campaign
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("config", "traces", "workflow", "profiles", "scripts")
 MANY = """\
 name: many

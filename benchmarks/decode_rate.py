@@ -1,6 +1,6 @@
 """Measure the rate of decoding block traces, on one core and on two.
 
-    python tests/benchmarks/decode_rate.py [--events 30000000] [--folder FOLDER] [--core 0]
+    python benchmarks/decode_rate.py [--events 30000000] [--folder FOLDER] [--core 0]
 
 Makes its trace with make_trace.py and removes it. The bars: 12 million events per second on one core for 30 million
 events, with a peak below 500 MB. The speed-up on two cores is printed too. Its goal of 1.8 is not part of the exit

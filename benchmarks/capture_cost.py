@@ -1,6 +1,6 @@
 """Measure the cost of a capture: fio, random write 4 KiB, QD32, with and without.
 
-Run as root: python tests/benchmarks/capture_cost.py [PAIRS]. Each pair is a run without and a run with tracing, in
+Run as root: python benchmarks/capture_cost.py [PAIRS]. Each pair is a run without and a run with tracing, in
 alternating order, on the same loop device over a file in memory. This is the fastest device on any Linux and so the
 worst case. Prints the median of the pairs' ratios of IOPS with a 95 % confidence interval (Student's t over the
 logarithms of the ratios): for drivelab's capture, and for two runs without tracing, which show the noise.

@@ -1,6 +1,6 @@
 """Measure the fidelity of replays: drivelab's engine, fio's read_iolog and btreplay.
 
-Run as root: python tests/benchmarks/replay_fidelity.py [--seconds 4] [--repeats 3]. Each repeat replays 4 KiB reads at
+Run as root: python benchmarks/replay_fidelity.py [--seconds 4] [--repeats 3]. Each repeat replays 4 KiB reads at
 10,000 per second (Poisson) with each replayer, one after the other, on the same loop device over a file in memory. The
 first replayer changes with every repeat. The plan is compared with the requests that the kernel's tracer saw queued
 (k-th of an offset). Prints Markdown: medians over the repeats.

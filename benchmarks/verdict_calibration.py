@@ -1,6 +1,6 @@
 """Simulate studies with known truth through `deltas_table`, and print how often its intervals and verdicts are right.
 
-Run it as `PYTHONPATH=scripts:tests/support python tests/benchmarks/verdict_calibration.py [STUDIES]`. The table of
+Run it as `PYTHONPATH=scripts:tests/support python benchmarks/verdict_calibration.py [STUDIES]`. The table of
 docs/method.md is that of 600 studies for each line.
 """
 
