@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.ndimage import gaussian_filter1d
 
 from drivelab.analysis.detectors.courses import Floats
 from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
@@ -52,6 +51,8 @@ def modes(bins: pd.DataFrame) -> Modes | None:
     The result is None for fewer than `LEAST_IOS` I/Os, or if no cut leaves `LEAST_SHARE` of the I/Os on each side.
     """
     counts = bins["count"].to_numpy(dtype=float)
+    from scipy.ndimage import gaussian_filter1d  # slow to import
+
     total = counts.sum()
     if total < LEAST_IOS:
         return None
