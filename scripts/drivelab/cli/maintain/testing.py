@@ -64,7 +64,7 @@ def _of(folder: str, *arguments: str) -> tuple[Part, ...]:
 
 TIERS: Mapping[str, Tier] = {
     "default": Tier(
-        "all but those in real time (25 minutes on two cores); further arguments go to pytest",
+        "all but those in real time (ten minutes on two cores); further arguments go to pytest",
         (Part("default", ("-n", str(_WORKERS), *_STEALING, "-m", "not device and not long"), nice=5),),
     ),
     # One after another: in each part only one test uses the machine's loop devices, or what there is once.
