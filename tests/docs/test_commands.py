@@ -74,8 +74,8 @@ for place, names in drawn.items():
         (folder / f"{name}.svg").touch()
 """
 WORKED_EXAMPLES = {
-    "docs/how-to/detector.md": "tests/unit/tables/test_new_detector.py",
-    "docs/how-to/figure.md": "tests/unit/figures/test_new_figure.py",
+    "docs/how-to/detector.md": "tests/unit/tables/test_runs.py",
+    "docs/how-to/figure.md": "tests/unit/figures/test_registry.py",
     "docs/how-to/importer.md": "tests/unit/imported/test_new_importer.py",
     "docs/how-to/purge-method.md": "tests/unit/drives/purge/test_new_method.py",
 }
