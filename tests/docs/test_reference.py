@@ -76,3 +76,11 @@ def test_a_meaning_loses_its_bounds_whole() -> None:
     """The value shows them. A search for whole numbers would take `, 50 to 99` and leave `.9999`."""
     line = "* `percentile` (number 50..99.9999; required): percentile, such as 99.99"
     assert line in pages()["protocol.md"].splitlines()
+
+
+def test_the_picture_has_the_rules() -> None:
+    """The picture leaves out `all` and `facts`, which almost all rules need, and a rule for simultaneous drives."""
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "workflow/rules").glob("*.smk")]
+    rules = {name for text in texts for name in re.findall(r"^(?:rule|use rule \w+ as) (\w+)", text, re.MULTILINE)}
+    drawn = set(re.findall(r"<text[^>]*>(\w+)</text>", (ROOT / "docs/images/rules.svg").read_text(encoding="utf-8")))
+    assert drawn == rules - {"facts", "measure_together"}
