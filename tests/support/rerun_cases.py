@@ -98,7 +98,7 @@ CASES = (
     ),
     Case(
         "code of one module of figures",
-        after.append("scripts/drivelab/figures/kinds/soak/saturation_bytes.py"),
+        after.append("scripts/drivelab/figures/kinds/soaks.py"),
         {"figures": of(), "trace_figures": ["sqlite"]}
         | comparisons(*MEASUREMENTS)
         | REPORT
