@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,19 +39,18 @@ def write_datasets(results: Path, folder: Path) -> None:
     for drive, names in grouped(times, lambda name: name.partition("/")[0]).items():
         for table in SCHEMAS:
             files = [file for name in names if (file := results / "tables" / name / f"{table}.parquet").exists()]
-            current = [file for file in files if io.version_of(file) == VERSION]
+            current = [content for file in files if (content := io.read_current(file, table)) is not None]
             outdated += len(files) - len(current)
             _write(table, current, folder / table / f"drive={drive}" / "part.parquet")
     (folder / _MADE).write_text(json.dumps({"version": VERSION, "outdated": outdated, "times": times}))
 
 
-def _write(name: str, files: list[Path], target: Path) -> None:
+def _write(name: str, parts: list[pa.Table], target: Path) -> None:
     """Write the rows of one table of a drive; the drive is in the path."""
-    parts = [part.drop_columns("drive") for file in files if (part := io.read_table(file, name)).num_rows]
-    if parts:
+    if any(part.num_rows for part in parts):
         target.parent.mkdir(parents=True)
         with target.open("wb") as file:
-            io.pack(io.marked(pa.concat_tables(parts), name), file, {}, compression="zstd")
+            io.pack(io.marked(pa.concat_tables(parts).drop_columns("drive"), name), file, {}, compression="zstd")
 
 
 def joined(results: Path) -> Joined | None:
@@ -69,8 +67,5 @@ def joined(results: Path) -> Joined | None:
 
 def _times(results: Path) -> dict[str, int]:
     """Return the time of each folder with the tables of a recording; it is a new folder whenever they change."""
-    return {"/".join(path.parts[-3:]): path.stat().st_mtime_ns for path in sorted(_folders(results / "tables"))}
-
-
-def _folders(tables: Path) -> Iterator[Path]:
-    return (path for path in tables.glob("*/*/*/") if not path.name.startswith("."))
+    folders = (path for path in (results / "tables").glob("*/*/*/") if not path.name.startswith("."))
+    return {"/".join(path.parts[-3:]): path.stat().st_mtime_ns for path in sorted(folders)}

@@ -190,17 +190,29 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 def read_table(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Read one file of table `name`, or some of its columns; errors as in `read`."""
     with opened(path) as file:
+        return _content(path, file, name, columns)
+
+
+def read_current(path: Path, name: str) -> pa.Table | None:
+    """Read one file of table `name`; None for one of another version. Other errors as in `read`."""
+    with opened(path) as file:
         mark = _mark(file.metadata.metadata or {})
-        if mark.get("table") != name:
-            raise UserError(f"{path}: is table '{mark.get('table', 'unknown')}', not '{name}'; name the right file")
-        version = mark.get("version")
-        if version != VERSION or not file.schema_arrow.remove_metadata().equals(SCHEMAS[name]):
-            raise UserError(
-                f"{path}: is table '{name}' of version {version}, but this drivelab reads version {VERSION}; "
-                "delete it and run again"
-            )
-        many = file.metadata.num_rows >= _FEW_ROWS
-        return file.read(columns=columns, use_threads=many).replace_schema_metadata(None)
+        is_current = (mark.get("table"), mark.get("version")) == (name, VERSION)
+        return _content(path, file, name) if is_current else None
+
+
+def _content(path: Path, file: pq.ParquetFile, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+    mark = _mark(file.metadata.metadata or {})
+    if mark.get("table") != name:
+        raise UserError(f"{path}: is table '{mark.get('table', 'unknown')}', not '{name}'; name the right file")
+    version = mark.get("version")
+    if version != VERSION or not file.schema_arrow.remove_metadata().equals(SCHEMAS[name]):
+        raise UserError(
+            f"{path}: is table '{name}' of version {version}, but this drivelab reads version {VERSION}; "
+            "delete it and run again"
+        )
+    many = file.metadata.num_rows >= _FEW_ROWS
+    return file.read(columns=columns, use_threads=many).replace_schema_metadata(None)
 
 
 def _check_names(data: pd.DataFrame | pa.Table, name: str) -> None:
