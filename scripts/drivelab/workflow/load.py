@@ -13,7 +13,7 @@ from drivelab.workflow.cluster import Cluster
 from drivelab.workflow.layout import Layout
 from drivelab.workflow.scheduling import Scheduling
 
-SETTINGS = {
+KEYS = {
     "study": "study=config/study.yaml, the study to run",
     "png": "png=no draws no PNG figures",
     "report": "report=existing analyses only what was measured",
@@ -24,11 +24,11 @@ SETTINGS = {
 
 def _check(config: Mapping[str, Any]) -> None:
     """Raise UserError for a key that is no setting, or for a value of a wrong kind."""
-    if unknown := [key for key in config if key not in SETTINGS]:
+    if unknown := [key for key in config if key not in KEYS]:
         hint = "to run a study, name its file: snakemake --config study=FILE; "
         raise UserError(
             f"Snakemake's configuration has the key '{unknown[0]}', which the workflow does not know; "
-            f"{hint * ('drives' in config)}the keys are: {'; '.join(SETTINGS.values())}"
+            f"{hint * ('drives' in config)}the keys are: {'; '.join(KEYS.values())}"
         )
     if not isinstance(config.get("study", ""), str):
         raise UserError(f"Snakemake's configuration has study={config['study']}; name a file: study=config/study.yaml")
