@@ -27,6 +27,7 @@ from drivelab.campaign.traces import (
     refuse_small_set,
 )
 from drivelab.core.errors import UserError
+from drivelab.core.grouping import grouped
 from drivelab.drives import sysfs
 from drivelab.drives.approved import ApprovedDevice
 from drivelab.drives.composition import settings_of
@@ -141,6 +142,18 @@ class Campaign:
     def here(self) -> list[Plan]:
         """Plans that this host runs, or sends to other hosts."""
         return [planned.plan for planned in self.plans if self.is_here(planned.plan)]
+
+    @cached_property
+    def together(self) -> dict[str, list[Plan]]:
+        """Plans of `here` of all drives that are measured at the same time, by the recording of each of them.
+
+        Drives are measured at the same time in one run on one platform. Drives measured alone are left out.
+        """
+        groups = grouped(
+            (plan for plan in self.here if "simultaneous" in plan.subject),
+            lambda plan: (plan.measurement, plan.run, *plan.subject["simultaneous"], plan.drive.partition("@")[2]),
+        )
+        return {plan.recording: group for group in groups.values() for plan in group}
 
     @cached_property
     def to_do(self) -> list[Plan]:

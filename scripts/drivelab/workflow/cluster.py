@@ -9,23 +9,10 @@ from typing import Any
 
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
-from drivelab.core.grouping import grouped
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
 from drivelab.plan.yaml_file import load_yaml
-
-
-def together(plans: Iterable[Plan]) -> dict[str, list[Plan]]:
-    """Return, by recording, the plans of all drives that are measured at the same time, itself included.
-
-    Drives are measured at the same time in one run on one platform. Recordings of drives measured alone are left out.
-    """
-    groups = grouped(
-        (plan for plan in plans if "simultaneous" in plan.subject),
-        lambda plan: (plan.measurement, plan.run, *plan.subject["simultaneous"], plan.drive.partition("@")[2]),
-    )
-    return {plan.recording: group for group in groups.values() for plan in group}
 
 
 def captured_traces(plans: Iterable[Plan]) -> list[str]:
@@ -110,7 +97,7 @@ class Cluster:
                 f"{study.path}: trace '{captured[0]}' would be captured on an arbitrary host; on a cluster "
                 "capture it beforehand ('drivelab trace capture') and name its file"
             )
-        for plans in together(campaign.here).values():
+        for plans in campaign.together.values():
             hosts = {host_of(plan) for plan in plans}
             if len(hosts) > 1:
                 raise UserError(

@@ -19,7 +19,6 @@ from drivelab.figures.over_drives import measurements_by_size
 from drivelab.imported import IMPORTED
 from drivelab.plan.hosts import host_of
 from drivelab.plan.places import restored_folder
-from drivelab.plan.plan import Plan
 from drivelab.plan.study_parts import IN_RESULTS
 from drivelab.recording import checksums
 from drivelab.recording.folders import OWNER, is_recorded, owner, refuse_other_owner
@@ -27,7 +26,7 @@ from drivelab.recording.writer import UNFINISHED, Recording
 from drivelab.run.places import announce
 from drivelab.run.progress import read_aside, read_status
 from drivelab.virtual.kept_state import KEPT_DRIVES
-from drivelab.workflow.cluster import captured_traces, together
+from drivelab.workflow.cluster import captured_traces
 from drivelab.workflow.locks import RunLock, hold, require_writable
 
 
@@ -222,21 +221,17 @@ class Layout:
         named = {planned.plan.measurement for planned in self.plans if "traces" in planned.plan.subject}
         return "|".join(map(re.escape, sorted(named))) or "(?!)"
 
-    @cached_property
-    def _together(self) -> Mapping[str, list[Plan]]:
-        return together(self.campaign.here)
-
     def together(self, wildcards: object) -> list[str]:
         """Return the recordings that are measured at the same time as that of the wildcards, which is one of them."""
-        return [plan.recording for plan in self._together[self.planned(wildcards).plan.recording]]
+        return [plan.recording for plan in self.campaign.together[self.planned(wildcards).plan.recording]]
 
     def traces_together(self, wildcards: object) -> list[str]:
         """Return the traces, as `traces_of`, of all recordings that are measured at the same time."""
-        return captured_traces(self._together[self.planned(wildcards).plan.recording])
+        return captured_traces(self.campaign.together[self.planned(wildcards).plan.recording])
 
     def measured_together(self, wildcards: object) -> list[str]:
         """Return the file that says that drives were measured at the same time; none for a drive measured alone."""
-        plans = self._together.get(self.planned(wildcards).plan.recording)
+        plans = self.campaign.together.get(self.planned(wildcards).plan.recording)
         return [f"{self.results}/together/{plans[0].recording}"] if plans else []
 
     def scores(self) -> dict[str, dict[str, Any]]:

@@ -17,7 +17,7 @@ from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
 from drivelab.run.progress import keeps_drive, read_status
-from drivelab.workflow.cluster import Cluster, together
+from drivelab.workflow.cluster import Cluster
 
 LARGEST_BYTES = 32 * 10**12
 """Capacity assumed for a drive on another host, where drivelab cannot read it: more than most drives have."""
@@ -135,11 +135,7 @@ class Scheduling:
     def _measured_with(self, wildcards: Any) -> list[Plan]:
         """Return the plans of all drives that are measured at the same time as that of the wildcards."""
         plan = self._planned(wildcards)
-        return self._together.get(plan.recording, [plan])
-
-    @cached_property
-    def _together(self) -> Mapping[str, list[Plan]]:
-        return together(self.campaign.here)
+        return self.campaign.together.get(plan.recording, [plan])
 
     def _priority(self, plan: Plan, place: int) -> int:
         order = -1 if plan.recording in self._interrupted else self.campaign.order(plan)

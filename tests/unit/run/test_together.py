@@ -24,7 +24,6 @@ from drivelab.recording.writer import Recording, read_journal
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.run.together import measure_together
-from drivelab.workflow.cluster import together
 
 PROTOCOL = protocol("100ms", "500ms", "300ms", queue_depth=4)
 STUDY = """\
@@ -110,7 +109,8 @@ def test_a_plan_lists_the_drives_measured_with_it(plans: list[Plan]) -> None:
 
 def test_one_job_measures_all_drives(plans: list[Plan]) -> None:
     first, second, _ = (plan.recording for plan in plans)
-    assert {name: [plan.recording for plan in group] for name, group in together(plans).items()} == {
+    groups = Campaign.load("config/mine.yaml").together
+    assert {name: [plan.recording for plan in group] for name, group in groups.items()} == {
         first: [first, second], second: [first, second]
     }  # fmt: skip
 
@@ -118,7 +118,7 @@ def test_one_job_measures_all_drives(plans: list[Plan]) -> None:
 def test_each_run_on_each_platform_is_a_job(plans: list[Plan]) -> None:
     study = Path("config/mine.yaml")
     study.write_text(STUDY + "runs: 3\nplatforms: {a: {host: any}, b: {host: any, scenario: real-world}}\n")
-    groups = together([entry.plan for entry in Campaign.load(study).plans])
+    groups = Campaign.load(study).together
     assert len(groups) == 12
     for group in groups.values():
         assert [plan.sheet_drive for plan in group] == ["op7", "op28"]
