@@ -44,7 +44,6 @@ rule all:
     """Make the reports and whatever else of a study is missing."""
     input:
         "<results>/report/index.html",
-        "<results>/report/pts-pages.pdf",
         lambda wildcards: facts.paths,
         expand("<results>/recordings/{recording}/recording.json", recording=layout.recordings),
         expand("<results>/tables/{series}/made.json", series=layout.series),

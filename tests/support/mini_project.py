@@ -219,13 +219,13 @@ class Project:
 
     def end_with_tables(self) -> None:
         """Let studies of the copy end with their tables, for tests to which figures and report would only add time."""
-        for target in ('"<results>/report/index.html"', '"<results>/report/pts-pages.pdf"', _COMPARED):
+        for target in ('"<results>/report/index.html"', _COMPARED):
             self.edit("Snakefile", f"        {target},\n", "")
         path = self.folder / "Snakefile"
         figures = '        expand("<results>/figures/{series}", series=layout.series),\n'
         text = path.read_text().replace('kind=["tables", "figures"]', 'kind=["tables"]').replace(figures, "")
         path.write_text(text)
-        self.edit("scripts/drivelab/workflow/layout.py", "return all((Path", "return True or all((Path")
+        self.edit("scripts/drivelab/workflow/layout.py", "return (Path", "return True or (Path")
 
     def recordings(self) -> dict[str, float]:
         """Return the modification time of every finished recording's manifest, by path."""

@@ -56,7 +56,7 @@ def measured(recordings: list[str], *measurements: str) -> Jobs:
     return chains(recordings) | analysed(recordings) | JUDGED | comparisons(*(measurements or MEASUREMENTS))
 
 
-REPORT = study("report", "report_pdf")
+REPORT = study("report")
 JUDGED = study("analysis") | comparisons(*MEASUREMENTS) | REPORT
 """Jobs that depend on the tables of recordings."""
 OTHER_FACTS = facts("analysis", "report")

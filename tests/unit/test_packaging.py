@@ -16,7 +16,7 @@ from drivelab.plan.places import SHIPPED
 PROJECT = tomllib.loads((SHIPPED / "pyproject.toml").read_text())
 CONDA_NAMES = {
     "duckdb": "python-duckdb", "matplotlib": "matplotlib-base", "seaborn": "seaborn-base",
-    "snakemake": "snakemake-minimal", "typst": "typst-py",
+    "snakemake": "snakemake-minimal",
 }  # fmt: skip
 ESSENTIAL = {"bash", "coreutils", "dash", "gzip", "tar"}
 """Packages that every Debian system has."""

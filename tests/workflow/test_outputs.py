@@ -173,6 +173,6 @@ def test_each_picture_carries_its_values(finished: Project) -> None:
         assert all(panel["marks"] for panel in values["panels"]), picture
 
 
-def test_deleted_pages_are_made_again(copy: Project) -> None:
-    (copy.folder / "results/report/pts-pages.pdf").unlink()
-    assert copy.to_do() == {"report_pdf": 1}
+def test_a_deleted_report_is_made_again(copy: Project) -> None:
+    (copy.folder / "results/report/index.html").unlink()
+    assert copy.to_do() == {"report": 1}

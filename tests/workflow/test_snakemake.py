@@ -212,7 +212,7 @@ def test_snakemakes_own_report_shows_the_figures_with_their_captions(copy: Proje
     done = copy.snakemake("--report", "snakemake-report.html")
     assert done.returncode == 0, done.stdout + done.stderr
     text = (copy.folder / "snakemake-report.html").read_text(encoding="utf-8")
-    for name in ("convergence_mixes.svg", "saturation_time.svg", "index.html", "pts-pages.pdf"):
+    for name in ("convergence_mixes.svg", "saturation_time.svg", "index.html"):
         assert name in text
     caption = ALL["convergence_mixes"].caption.split()[:6]
     assert " ".join(caption) in text

@@ -11,7 +11,6 @@ rule report:
             "report",
             layout.report_facts(),
             "report.py",
-            "report_pdf.py",
             "analysis",
             "collect",
             "drives",
@@ -30,17 +29,3 @@ rule report:
         "<results>/logs/benchmarks/report.tsv"
     script:
         "../../scripts/report.py"
-
-
-rule report_pdf:
-    """Write the printable test pages, from the same files."""
-    input:
-        **dict(rules.report.input.items()),
-    output:
-        report("<results>/report/pts-pages.pdf", caption="../report/pts-pages.rst", category="Report"),
-    log:
-        "<results>/logs/report_pdf.log",
-    benchmark:
-        "<results>/logs/benchmarks/report_pdf.tsv"
-    script:
-        "../../scripts/report_pdf.py"

@@ -119,8 +119,8 @@ class Layout:
         return self.campaign.by_recording["/".join(getattr(wildcards, w) for w in ("drive", "measurement", "key"))]
 
     def is_reported(self) -> bool:
-        """Return whether both reports exist."""
-        return all((Path(self.results) / "report" / name).exists() for name in ("index.html", "pts-pages.pdf"))
+        """Return whether the report exists."""
+        return (Path(self.results) / "report/index.html").exists()
 
     def compared_pairs(self) -> list[tuple[str, str]]:
         """Return pairs of the basis and each subject that is compared with it."""

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PROGRAMS = ("drivelab", "packaging/Containerfile", "packaging/conda/recipe.yaml")
 """Files that are not Python and start it."""
 PLANTED = ("argparse", "contextlib", "csv", "duckdb", "json", "numpy", "pandas", "pyarrow", "snakemake", "subprocess",
-           "tempfile", "typst", "yaml")  # fmt: skip
+           "tempfile", "yaml")  # fmt: skip
 
 
 def _places(word: str) -> Iterator[tuple[str, ast.AST]]:

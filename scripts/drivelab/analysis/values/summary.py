@@ -19,7 +19,7 @@ from drivelab.analysis.values.loop_values import WINDOW_AVERAGE, loop_rows
 from drivelab.analysis.values.rows import gravest
 from drivelab.analysis.values.saturation_values import lacking, saturating
 from drivelab.analysis.values.soak_values import soak_rows
-from drivelab.analysis.verdict import FINE
+from drivelab.analysis.verdict import FINE, RSE_TOO_HIGH
 from drivelab.core.grouping import grouped
 from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT
@@ -236,14 +236,17 @@ def trust(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def pooled_disturbance_pct(values: Iterable[Mapping[str, Any]]) -> float | None:
-    """Return the disturbance of a geometric mean of values; None if something else stands against one of them."""
-    logs = []
-    for value in values:
-        most_pct: Any = value.get("disturbance_pct")
-        if value["verdict"] not in FINE and pd.isna(most_pct):
-            return None
-        logs.append(0.0 if pd.isna(most_pct) else math.log1p(most_pct / 100))
-    return 100 * math.expm1(math.fsum(logs) / len(logs)) if any(logs) else None
+    """Return the disturbance of a geometric mean of values; None if something else stands against one of them.
+
+    Repeats that do not agree count as an effect of load that another of the values shows: their recordings, with less
+    load than taints, scatter too, and the tests use the scatter between recordings.
+    """
+    values = list(values)
+    bounds_pct = np.array([value["disturbance_pct"] for value in values], dtype=float)
+    unbounded = {value["verdict"] for value, is_unknown in zip(values, np.isnan(bounds_pct), strict=True) if is_unknown}
+    if not np.nansum(bounds_pct) or not unbounded <= {*FINE, RSE_TOO_HIGH}:
+        return None
+    return 100 * math.expm1(float(np.log1p(np.nan_to_num(bounds_pct) / 100).mean()))
 
 
 def _mean_pct(changes: list[float | None]) -> float | None:
