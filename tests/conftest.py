@@ -48,6 +48,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a test after an argument of bytes, not after its content, which may hold the time (gzip, zip)."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Show progress on a terminal, unless the options ask for more or less output."""
     terminal: Any = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -139,6 +139,14 @@ def test_recordings_share_the_effect_of_one() -> None:
     assert pooled_disturbance_pct([*of(100.0), {"verdict": TAINTED, "disturbance_pct": math.nan}]) is None
 
 
+def test_repeats_that_do_not_agree_beside_a_recording_under_load_count_as_its_effect() -> None:
+    disagreeing = {"verdict": RSE_TOO_HIGH, "disturbance_pct": None}
+    loaded = {"verdict": TAINTED, "disturbance_pct": 100.0}
+    assert pooled_disturbance_pct([disagreeing, loaded]) == pytest.approx(100 * (math.sqrt(2) - 1))
+    assert pooled_disturbance_pct([disagreeing, disagreeing]) is None
+    assert pooled_disturbance_pct([disagreeing, loaded, {"verdict": NOT_STEADY, "disturbance_pct": None}]) is None
+
+
 @pytest.mark.parametrize("drives", ["b", "ab"])
 @pytest.mark.parametrize("effect", [(1.0, 1.0), (-1.0, 1.0)], ids=["slower", "either way"])
 def test_load_makes_no_false_calls(drives: str, effect: tuple[float, float]) -> None:

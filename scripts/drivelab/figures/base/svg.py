@@ -29,6 +29,8 @@ _BREAKS = re.compile(r"\s*\n\s*")
 _BETWEEN_TAGS = re.compile(r">\s*\n\s*<")
 _STYLE = re.compile(r' style="([^"]*)"')
 _SPACE = re.compile(r"([:;]) ")
+_SHAPE_ID = re.compile(r'(?<=[#"])[a-z][0-9a-f]{10}(?=[")])')
+"""matplotlib's name of a clip path or a marker: a hash of coordinates before they are rounded."""
 _FEWEST_USES = 2
 """Minimum number of uses for which a rule is shorter than the style itself."""
 
@@ -37,14 +39,16 @@ def compact(svg: str) -> str:
     """Return the same picture in fewer bytes.
 
     Coordinates have tenths of a point, or hundredths near 0, as in the shapes of markers. Comments, document type and
-    metadata are removed. Repeated styles become classes, and the ids of marks (`figures.values`) become the attributes
-    data-p, data-m, data-k, data-n, data-c and data-t. Numbers in texts do not change. Each picture must be complete, as
-    in an `<img>`: ids and classes of several in one document would clash.
+    metadata are removed. Repeated styles become classes, shapes are numbered, and the ids of marks (`figures.values`)
+    become the attributes data-p, data-m, data-k, data-n, data-c and data-t. Numbers in texts do not change. Each
+    picture must be complete, as in an `<img>`: ids and classes of several in one document would clash.
     """
     svg = _GROUP_ID.sub(_marked, _SILENT.sub("", svg))
     svg = _TAG.sub(lambda tag: _BREAKS.sub(" ", _FRACTION.sub(_rounded, tag[0])), svg)
     svg = _NO_TURN.sub("", _PATH.sub(lambda path: _COMMAND.sub(r"\1", path[0]).strip(), svg))
     svg = _LONE.sub(r"\1", _EMPTY_GROUP.sub("", svg)).replace(" font-family: 'DejaVu Sans';", "")
+    names = {name: f"i{place}" for place, name in enumerate(dict.fromkeys(_SHAPE_ID.findall(svg)))}
+    svg = _SHAPE_ID.sub(lambda name: names[name[0]], svg)
     return _with_classes(_BETWEEN_TAGS.sub("><", svg).strip())
 
 
