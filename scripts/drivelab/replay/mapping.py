@@ -95,8 +95,11 @@ class Mapper:
             )
         self.method, self.reason = self._choose(choice)
         self._place: Method = {
-            "exact": self._exact, "modulo": self._modulo, "scale": self._scale, "compact": self._compact
-        }[self.method]  # fmt: skip
+            "exact": lambda first, end, cuttable: (first, end),
+            "modulo": lambda first, end, cuttable: self._moved_back(first % self.range_blocks, end - first, cuttable),
+            "scale": self._scale,
+            "compact": self._compact,
+        }[self.method]
         if survey.touched is not None:
             self._prepare_compaction(survey.touched, choice.gap_bytes)
         self.moved = self.resized = self.clipped = self.dropped = self._requests = 0
@@ -182,12 +185,6 @@ class Mapper:
                 f"{format_size(least)}, or choose the mapping modulo, scale or compact"
             )
         return choice.method, "as chosen"
-
-    def _exact(self, first: Ints, end: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
-        return first, end
-
-    def _modulo(self, first: Ints, end: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
-        return self._moved_back(first % self.range_blocks, end - first, cuttable)
 
     def _scale(self, first: Ints, end: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
         # Blocks times blocks overflow 64 bits; the fraction of a long double alone has 64.

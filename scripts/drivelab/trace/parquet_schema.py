@@ -269,17 +269,13 @@ def _provenance(text: bytes) -> dict[str, Any]:
         return {}
     counts = [facts.get(key, {}) for key in ("lost", "unmatched", VOLUMES_KEY)] if isinstance(facts, dict) else [None]
     sound = all(isinstance(kinds, dict) and all(isinstance(n, int) for n in kinds.values()) for kinds in counts)
-    return facts if sound and all(_is_number(facts.get(key)) for key in _NUMBERS) and _is_list(facts) else {}
+    steps = facts.get("derived", []) if sound else None
+    sound = isinstance(steps, list) and all(isinstance(step, dict) for step in steps)
+    return facts if sound and all(_is_number(facts.get(key)) for key in _NUMBERS) else {}
 
 
 def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62)
-
-
-def _is_list(provenance: Mapping[str, Any]) -> bool:
-    """Return whether the trace's derivation steps, if any, are a list of mappings."""
-    steps = provenance.get("derived", [])
-    return isinstance(steps, list) and all(isinstance(step, dict) for step in steps)
 
 
 def read_trace(path: Path) -> tuple[pa.Table, dict[str, Any]]:

@@ -202,11 +202,6 @@ def btrfs_members(name: str, host: Host) -> tuple[list[str], str | None]:
     return [name], None
 
 
-def pool_of(source: str) -> str:
-    """Return the ZFS pool of a dataset."""
-    return source.partition("/")[0]
-
-
 def upper_folder(mount: Mount) -> Path | None:
     """Return the folder that takes the writes of an overlay (Documentation/filesystems/overlayfs.rst)."""
     folders = [option.removeprefix("upperdir=") for option in mount.options if option.startswith("upperdir=")]

@@ -91,7 +91,7 @@ class _Walk:
             yield Layer("file system", kind, title, notes)
             yield from self._folder_below(Path(mount.source), "its lower folder")
         elif kind == "zfs":
-            pool = file_systems.pool_of(mount.source)
+            pool = mount.source.partition("/")[0]
             yield Layer("file system", kind, f"{title}, of the pool {pool}", notes)
             yield _unknown(pool, f"ZFS pool {pool}; its disks are unknown here: zpool status {pool}")
         elif kind.startswith("fuse"):
