@@ -17,7 +17,7 @@ from drivelab.collect.replays import replay_tables
 from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay.evaluation.replay_report import report
 from drivelab.replay.outcome import OUTCOME
-from drivelab.replay.planner import ABOUT_KEY
+from drivelab.trace.parquet_schema import PROVENANCE_KEY
 
 NO_TELEMETRY: dict[str, Any] = {
     **dict.fromkeys(
@@ -111,7 +111,7 @@ def cell(
     results = {"state": state, **{f"wakeup_{name}_ns": 1000 * us for name, us in WAKEUPS.items()}}
     prepared = {"choice": choice.to_mapping(), "mapping": MAPPING, "trace_duration_s": span_s, "issue_span_s": span_s,
                 "lost": lost}  # fmt: skip
-    schema = OUTCOME.with_metadata({ABOUT_KEY: json.dumps({"prepared": prepared, "results": results}).encode()})
+    schema = OUTCOME.with_metadata({PROVENANCE_KEY: json.dumps({"prepared": prepared, "results": results}).encode()})
     pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), directory / "outcome.parquet",
                    write_page_checksum=True)  # fmt: skip
     body = report(directory / "outcome.parquet", prepared, "native")
@@ -165,7 +165,7 @@ def _replayed(
                 cell(Path(folder) / line["directory"], frame, choice=choice, lost=lost,
                      state="failed" if partial else "finished")  # fmt: skip
                 lines.append(line)
-        return replay_tables(Path(folder), lines, key(), lambda line: NO_TELEMETRY)
+        return replay_tables(Path(folder), lines, [], key(), lambda line: NO_TELEMETRY)
 
 
 def together(*many: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

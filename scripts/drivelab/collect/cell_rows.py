@@ -60,7 +60,9 @@ def result_columns(
     """Return the columns of workload, time and result of a cell; count it on the clock."""
     started_s = clock.pass_over(result, facts)
     return {
-        **_workload_columns(cell),
+        **{name: getattr(cell, name) for name in _OF_WORKLOAD},
+        "read_share_pct": cell.read_share,
+        "beside": None if cell.beside is None else " and ".join(Cell(**other).label for other in cell.beside),
         "started": pd.Timestamp(started_s, unit="s", tz="UTC").floor("ms"),
         "elapsed_s": clock.elapsed_s,
         "runtime_s": result.runtime_s,
@@ -88,11 +90,6 @@ def result_columns(
         "ended_by": facts.get("ended_by"),
         "in_window": facts.get("in_window", False),
     }
-
-
-def _workload_columns(cell: Cell) -> dict[str, Any]:
-    beside = None if cell.beside is None else " and ".join(Cell(**other).label for other in cell.beside)
-    return {**{name: getattr(cell, name) for name in _OF_WORKLOAD}, "read_share_pct": cell.read_share, "beside": beside}
 
 
 def columns_by_workload(cell: Cell, result: FioResult | None) -> dict[str, Any]:

@@ -148,13 +148,14 @@ def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.Data
     def telemetry(line: Mapping[str, Any]) -> dict[str, Any]:
         return cell_columns(_telemetry(timeline, line), limits)
 
-    of_replays = replay_tables(recording, replays, key, telemetry)
     measure = plan.subject["measure"]
     return {
-        **frames, **of_replays, "application_runs": application_runs(journal, measure, key, telemetry),
+        **frames,
+        **replay_tables(recording, replays, measure, key, telemetry),
+        "application_runs": application_runs(journal, measure, key, telemetry),
         "load_rates": load_rates(recording, journal, measure, key, telemetry),
         "telemetry": telemetry_table(recording, key),
-    }  # fmt: skip
+    }
 
 
 def _timed(facts: Mapping[str, Any], result: FioResult) -> Mapping[str, Any]:

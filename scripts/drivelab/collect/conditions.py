@@ -7,7 +7,6 @@ compares them. A missing facet is UNKNOWN, never guessed.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,10 +14,11 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.collect.inventory import UNKNOWN, settings
-from drivelab.collect.issuing import cpus, entropies, io_path, submissions
+from drivelab.collect.inventory import UNKNOWN, read_facts, settings
 from drivelab.core.units import format_size
-from drivelab.criteria.inert import IO_PATH
+from drivelab.criteria.inert import DIRECT, FILE_SYSTEM, IO_PATH, PAGE_CACHE
+from drivelab.fio.consistency import sections_of_job
+from drivelab.plan.cell import submission
 from drivelab.plan.plan import Plan, canonical
 from drivelab.plan.subject_kinds import DRIVE
 from drivelab.recording.checksums import checksummed
@@ -73,16 +73,16 @@ def conditions(
 
 def start_times(recordings: Iterable[Path]) -> dict[str, str]:
     """Return the start of each recording, ISO 8601, by the recording's name."""
-    return {"/".join(path.parts[-3:]): str(_read(path / MANIFEST)["started"]) for path in recordings}
+    return {"/".join(path.parts[-3:]): str(read_facts(path / MANIFEST)["started"]) for path in recordings}
 
 
 def _facets(path: Path, plan: Plan, altered: Sequence[str]) -> Facets:
-    identity, host = _read(path / "identity.json"), _read(path / "host.json")
+    identity, host = read_facts(path / "identity.json"), read_facts(path / "host.json")
     journal = list(read_journal(path))
     yield from _of_drive(identity, plan)
     for facet, name in _HOST.items():
         yield facet, "host", host.get(name)
-    yield "CPUs of threads", "host", cpus(path, journal)
+    yield "CPUs of threads", "host", _cpus(path, journal)
     memory = host.get("memory_bytes")
     yield "memory", "host", None if memory is None else f"{memory / 2**30:.1f} GiB"
     yield from _of_hardware(host)
@@ -153,9 +153,10 @@ def _of_protocol(
     altered: Sequence[str],
 ) -> Facets:
     subject, condition = plan.subject, plan.subject["condition"]
+    array_states = (str(line["state"]) for line in journal if line["event"] == "array")
     facets = {
         "protocol": subject["protocol"],
-        "steps": _digest([condition, subject["measure"]]),
+        "steps": hashlib.sha256(canonical([condition, subject["measure"]]).encode()).hexdigest()[:8],
         "reduced": "; ".join(altered) or _FULL_LENGTH,
         "class": subject["class"]["name"],
         "active range": f"{100 * subject['class']['active_range']:g} %",
@@ -163,18 +164,86 @@ def _of_protocol(
         "purge": _purge(journal, subject["condition"]["purge"]),
         "fill": "; ".join(_fills(condition)) or "none",
         "rest": _rest(journal),
-        "data pattern": ", ".join(sorted(entropies(subject["measure"]))) or "random",
-        "I/O submission": " | ".join(sorted(submissions(subject["measure"]))) or "fio's defaults",
+        "data pattern": ", ".join(sorted(set(_data_patterns(subject["measure"])))) or "random",
+        "I/O submission": " | ".join(sorted(_submissions(subject["measure"]))) or "fio's defaults",
         "traces": ", ".join(_traces(subject.get("traces", ()), journal)) or "none",
         "engine": ", ".join(dict.fromkeys(_engines(journal))) or host.get("engine"),
-        IO_PATH: io_path(path, journal),
+        IO_PATH: _io_path(path, journal),
         "start of cells": _start_of_cells(journal),
         "clock": plan.clock,
         "scenario": subject["scenario"],
-        "array state": ", then ".join(_array_states(journal)) or "no array",
+        "array state": ", then ".join(dict.fromkeys(array_states)) or "no array",
     }
     for facet, value in facets.items():
         yield facet, "protocol", value
+
+
+def _io_path(path: Path, journal: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return how the measured I/Os reached the drive; several ways are joined, None if one is not recorded.
+
+    Of each step, one job of fio is read: all jobs of a step have the same options in this respect, but for synchronous
+    writes, which go through the page cache on any drive.
+    """
+    ways = {_of_job(directory) for directory in _jobs(path, journal)}
+    for line in journal:
+        if line["event"] in ("replay", "load"):  # both replay engines refuse a target without O_DIRECT
+            ways.add(DIRECT)
+        elif line["event"] == "application":  # with a remark, a replay replaced the application
+            ways.add(DIRECT if "remark" in line else FILE_SYSTEM)
+    known = [way for way in ways if way is not None]
+    return " | ".join(sorted(known)) if known and len(known) == len(ways) else None
+
+
+def _jobs(path: Path, journal: Sequence[Mapping[str, Any]]) -> list[Path]:
+    """Return the folder of one job of fio of each step."""
+    jobs = {
+        line["step"]: path / line["directory"]
+        for line in journal
+        if line["event"] in ("cell", "soak") and not line["workload"].get("synchronous")
+    }
+    return list(jobs.values())
+
+
+def _cpus(path: Path, journal: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return who chose the CPUs of fio's threads; None if a job is missing."""
+    ways = set()
+    for directory in _jobs(path, journal):
+        sections = sections_of_job(directory)
+        if not sections:
+            return None
+        bound = any("cpus_allowed" in options for options in sections)
+        ways.add("one for each, near the drive" if bound else "left to the scheduler")
+    return " | ".join(sorted(ways)) or "no fio"
+
+
+def _of_job(directory: Path) -> str | None:
+    sections = sections_of_job(directory)
+    if not sections:
+        return None
+    return DIRECT if all(options.get("direct") == "1" for options in sections) else PAGE_CACHE
+
+
+def _mappings(part: Any) -> Iterator[Mapping[str, Any]]:
+    """Yield every mapping in a plan's steps."""
+    if isinstance(part, Mapping):
+        yield part
+        part = list(part.values())
+    for item in part if isinstance(part, list | tuple) else ():
+        yield from _mappings(item)
+
+
+def _data_patterns(steps: Any) -> Iterator[str]:
+    """Yield the entropies in a plan's steps whose data are not fully random."""
+    for part in _mappings(steps):
+        if part.get("entropy") is not None:
+            yield f"{100 * part['entropy']:g} % random"
+        if part.get("reuse_buffers"):
+            yield "random, buffers reused"
+
+
+def _submissions(steps: Any) -> set[str]:
+    """Return how the cells in a plan's steps submit I/Os, where it differs from fio's defaults."""
+    return {words for part in _mappings(steps) if (words := ", ".join(submission(part)))}
 
 
 def _settings(path: Path) -> Facets:
@@ -201,11 +270,6 @@ def _rest(journal: Sequence[Mapping[str, Any]]) -> str:
     last = rests[-1]
     cache = {True: ", cache free", False: ", cache perhaps not free", None: ""}[last.get("as_empty")]
     return f"{last['rest_s']:g} s{cache}"
-
-
-def _array_states(journal: Sequence[Mapping[str, Any]]) -> dict[str, None]:
-    """Return the states of an array at the beginning and the end of the measurement, each once."""
-    return dict.fromkeys(str(line["state"]) for line in journal if line["event"] == "array")
 
 
 def _fills(condition: Mapping[str, Any]) -> Iterator[str]:
@@ -253,11 +317,3 @@ def _temperatures(cells: pd.DataFrame) -> dict[str, str]:
 
 def _bytes(number: object) -> str | None:
     return None if number is None else f"{number:,} B"
-
-
-def _digest(value: Any) -> str:
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:8]
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))

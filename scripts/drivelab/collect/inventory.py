@@ -24,7 +24,7 @@ UNKNOWN = "not recorded"
 def drives(recordings: Sequence[Path]) -> pd.DataFrame:
     """Return one row per drive and identity; a drive that changed, such as its firmware, has two."""
     rows = [
-        _fill(_read(recording / "identity.json"), "drives", {"virtual": False, "kind": DRIVE.name})
+        _fill(read_facts(recording / "identity.json"), "drives", {"virtual": False, "kind": DRIVE.name})
         for recording in recordings
     ]
     return _unique(rows, "drives")
@@ -37,7 +37,7 @@ def is_virtual(recording: Path, plan: Plan) -> bool:
 
 def hosts(recordings: Sequence[Path]) -> pd.DataFrame:
     """Return one row per host and set of versions."""
-    return _unique([_fill(_read(recording / "host.json"), "hosts", {}) for recording in recordings], "hosts")
+    return _unique([_fill(read_facts(recording / "host.json"), "hosts", {}) for recording in recordings], "hosts")
 
 
 def inventory_tables(
@@ -71,8 +71,8 @@ def check_traces(recordings: Sequence[Path], paths: Mapping[str, Path]) -> None:
                 )
 
 
-def _read(path: Path) -> dict[str, Any]:
-    return dict(json.loads(path.read_text()))
+def read_facts(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8")))
 
 
 def _fill(facts: Mapping[str, Any], table: str, defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,27 +22,11 @@ from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, read_outcome
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 
 
-@dataclass(frozen=True)
-class PlannedReplays:
-    """Planned passes by step, and by phase whether all passes are prepared in the same way."""
+def _planned(steps: Sequence[Mapping[str, Any]]) -> tuple[dict[int, int], dict[str, bool]]:
+    """Return the passes of each step, and whether those of a phase are all prepared in the same way.
 
-    passes: Mapping[int, int]
-    alike: Mapping[str, bool]
-
-    def of(self, step: int, phase: str | None) -> dict[str, int | bool | None]:
-        """Return columns of REPLAYS; null if repeats continue until they agree, or without a phase."""
-        return {
-            "asked_passes": self.passes.get(step),
-            "alike_passes": None if phase is None else self.alike.get(phase),
-        }
-
-
-def planned_replays(recording: Path) -> PlannedReplays:
-    """Read the planned replays from plan.json; a recording without a plan has none."""
-    plan = recording / "plan.json"
-    if not plan.exists():
-        return PlannedReplays({}, {})
-    steps: list[dict[str, Any]] = json.loads(plan.read_text(encoding="utf-8"))["subject"]["measure"]
+    A step whose repeats continue until they agree is left out.
+    """
     passes: dict[int, int] = {}
     phases: defaultdict[str, defaultdict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
     for number, step in enumerate(steps):
@@ -53,9 +36,9 @@ def planned_replays(recording: Path) -> PlannedReplays:
         if "phase" in fields:
             settings = {name: value for name, value in fields.items() if name != "phase_pass"}
             phases[fields["phase"]][fields["phase_pass"]].append((kind, settings))
-    alike = {phase: all(steps == by_pass[min(by_pass)] for steps in by_pass.values())
+    alike = {phase: all(of_pass == by_pass[min(by_pass)] for of_pass in by_pass.values())
              for phase, by_pass in phases.items()}  # fmt: skip
-    return PlannedReplays(passes, alike)
+    return passes, alike
 
 
 Columns = dict[str, Any]
@@ -84,19 +67,21 @@ _LATENCIES = ("p50", "p99", "p999", "p9999", "p99999", "max")
 def replay_tables(
     recording: Path,
     lines: Sequence[Mapping[str, Any]],
+    steps: Sequence[Mapping[str, Any]],
     key: Mapping[str, Any],
     telemetry: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> dict[str, pd.DataFrame]:
     """Return all tables of REPLAY_TABLES from the journal's "replay" lines; empty tables without any.
 
-    `key` has the columns that identify the recording; `telemetry` returns the telemetry columns of a line. Memory
-    holds one outcome at a time, with the needed columns only. A replay with invalid or negative numbers does not
-    count; `taint_reason` says why. Raises UserError if a report or outcome is missing or damaged.
+    `steps` are those of the plan; `key` has the columns that identify the recording; `telemetry` returns the telemetry
+    columns of a line. Memory holds one outcome at a time, with the needed columns only. A replay with invalid or
+    negative numbers does not count; `taint_reason` says why. Raises UserError if a report or outcome is missing or
+    damaged.
     """
     if not lines:
         return {name: pd.DataFrame(columns=schema.names) for name, schema in REPLAY_TABLES.items()}
     parts: dict[str, list[pa.Table]] = {name: [] for name in REPLAY_TABLES if name != "replay_passes"}
-    planned = planned_replays(recording)
+    planned_passes, alike = _planned(steps)
     for line in lines:
         directory = recording / line["directory"]
         report, unsound = judged_report(_report(directory / REPORT_FILE))
@@ -105,7 +90,8 @@ def replay_tables(
         measured = {**measured, **uncounted(unsound, bool(line["warm"]), measured.get("taint_reason"))}
         counted = {"counted": measured["counted"]}
         replay = {**run, "warm": line["warm"], **_replay(line, report), **measured}
-        replay |= planned.of(int(line["step"]), line.get("phase"))
+        replay["asked_passes"] = planned_passes.get(int(line["step"]))
+        replay["alike_passes"] = alike.get(line.get("phase", ""))
         parts["replays"].append(_table([replay], "replays", {}))
         parts["replay_mappings"].append(_table([report["mapping"]], "replay_mappings", run))
         for name, frame in _counted(directory / OUTCOME_FILE, report).items():
@@ -149,7 +135,8 @@ def _counted(outcome: Path, report: Mapping[str, Any]) -> dict[str, pd.DataFrame
 def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
     planned, issued = report["planned"], report["issued"]
     errors, wakeup = report["issue_error_us"] or {}, report["host"]["wakeup_us"] or {}
-    response = report.get("response_us") or {}  # older reports lack it
+    # Older reports lack these.
+    response, depth, overlaps = (report.get(name) or {} for name in ("response_us", "in_flight", "overlaps"))
     return {
         **{name: report[name] for name in _SAME_NAME},
         "timing": ReplayChoice.from_mapping(line["choice"]).timing.words(),
@@ -164,8 +151,13 @@ def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
         **{f"issue_error_{name}_us": errors.get(name) for name in ("p50", "p95", "p99", "max")},
         "within_50us_pct": errors.get("within_50us_pct"),
         **_late(report["lateness_by"]),
-        **_in_flight(report),
-        **_overlapping(report),
+        **{
+            f"{prefix}{statistic}_in_flight": depth.get(source, {}).get(statistic)
+            for source, prefix in (("replay", ""), ("trace", "trace_"))
+            for statistic in ("most", "mean")
+        },
+        "overlapping_requests": overlaps.get("replay"),
+        "trace_overlapping_requests": overlaps.get("trace"),
         **{f"wakeup_{name}_us": wakeup.get(name) for name in ("p50", "p95", "p99")},
         "read_bytes": _count(report["completed"], "read", "bytes"),
         "write_bytes": _count(report["completed"], "write", "bytes"),
@@ -174,22 +166,6 @@ def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
         **{f"{name}_response_us": response.get(name) for name in _LATENCIES},
         "trace_access_time_us": report["comparison"]["trace_latency_us"]["mean"],
     }
-
-
-def _in_flight(report: Mapping[str, Any]) -> Columns:
-    """Return numbers in flight; null for an older report without them."""
-    depth = report.get("in_flight") or {}
-    return {
-        f"{prefix}{statistic}_in_flight": depth.get(source, {}).get(statistic)
-        for source, prefix in (("replay", ""), ("trace", "trace_"))
-        for statistic in ("most", "mean")
-    }
-
-
-def _overlapping(report: Mapping[str, Any]) -> Columns:
-    """Return numbers of overlapping requests; null for an older report without them."""
-    counts = report.get("overlaps") or {}
-    return {"overlapping_requests": counts.get("replay"), "trace_overlapping_requests": counts.get("trace")}
 
 
 def _late(lateness_by: Mapping[str, Any] | None) -> Columns:

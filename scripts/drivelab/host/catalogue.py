@@ -66,17 +66,9 @@ def _mitigations(parts: Sequence[Part]) -> str:
     return "in force" + (f"; vulnerable to {', '.join(unmitigated)}" if unmitigated else "")
 
 
-def _join(parts: Sequence[Part]) -> str:
-    return " ".join(part.value for part in parts)
-
-
 def _is_full(part: Part) -> bool | None:
     now, _, best = part.value.partition(" of ")
     return None if "Unknown" in part.value else now == best
-
-
-def _names(parts: Sequence[Part]) -> str:
-    return ", ".join(part.value for part in parts)
 
 
 def _latencies(parts: Sequence[Part]) -> str:
@@ -108,8 +100,8 @@ DESCRIPTIONS: Mapping[str, Callable[[Sequence[Part]], str]] = {
     "turbo": _turbo_in_words,
     "idle_states": _idle_states,
     "mitigations": _mitigations,
-    "joined": _join,
-    "listed": _names,
+    "joined": lambda parts: " ".join(part.value for part in parts),
+    "listed": lambda parts: ", ".join(part.value for part in parts),
     "exit_latencies": _latencies,
 }
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.host.machine import Machine
@@ -113,8 +112,8 @@ def topology(machine: Machine, drive: str | None, allowed: Collection[int] | Non
         if node is None and text is not None and not text.startswith("-"):
             node = int(text)
             near = cpu_list(read_text(machine.sys_root / f"devices/system/node/node{node}/cpulist"))
-        for number in _names(ancestor / "msi_irqs"):
-            interrupts |= cpu_list(read_text(machine.proc_root / f"irq/{number}/effective_affinity_list"))
+        for path in (ancestor / "msi_irqs").glob("*"):
+            interrupts |= cpu_list(read_text(machine.proc_root / f"irq/{path.name}/effective_affinity_list"))
     return Topology(cpus, cores, near & set(cpus), frozenset(interrupts & set(cpus)), node)
 
 
@@ -122,7 +121,3 @@ def cpu_list(text: str | None) -> frozenset[int]:
     """Return the CPUs of a kernel's list, such as `0-3,8`; empty for no list."""
     ranges = (part.partition("-") for part in (text or "").split(",") if part)
     return frozenset(cpu for low, _, high in ranges for cpu in range(int(low), int(high or low) + 1))
-
-
-def _names(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []

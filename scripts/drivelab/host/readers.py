@@ -74,12 +74,9 @@ def numa_node(machine: Machine, drive: str) -> list[Part] | None:
         number = read_text(folder / "numa_node")
         if number is not None:
             name = "unknown" if number.startswith("-") else f"node {number}"
-            return [Part(str(_cpulist(machine, number)), f"{name} of {len(online)}")]
+            cpulist = machine.sys_root / f"devices/system/node/node{number}/cpulist"
+            return [Part(str(cpulist), f"{name} of {len(online)}")]
     return None
-
-
-def _cpulist(machine: Machine, number: str) -> Path:
-    return machine.sys_root / f"devices/system/node/node{number}/cpulist"
 
 
 def files(*patterns: str) -> Reader:

@@ -21,10 +21,8 @@ from drivelab.core.files import write_atomic
 from drivelab.core.private import make_private, run_directory
 from drivelab.core.termination import deferred
 from drivelab.drives.sysfs import read_text
-from drivelab.drives.undo import Command, Undo, Write, from_mapping, perform
+from drivelab.drives.undo import Command, Undo, from_mapping, perform
 from drivelab.virtual.fuse import process_state
-
-__all__ = ["Command", "Temporary", "Undo", "Write"]
 
 _SCOPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _JOURNAL = "originals.json"
@@ -37,8 +35,7 @@ class Temporary:
     def __init__(self, scope: str, proc_root: Path = Path("/proc")) -> None:
         if not _SCOPE.fullmatch(scope):
             raise ValueError(f"'{scope}' is not a scope of settings")
-        base = run_directory()
-        self.folder = base / "settings" / scope
+        self.folder = run_directory() / "settings" / scope
         self._claims = self.folder / "claims"
         self._proc_root = proc_root
 
@@ -53,7 +50,7 @@ class Temporary:
         """Record many settings at once; return the names that were not recorded before."""
         with self._locked():
             journal = self._read()
-            new = _new(undos, journal)
+            new = {name: undo for name, undo in undos.items() if name not in journal}
             if new:
                 self._write(journal | new)
             return list(new)
@@ -267,10 +264,6 @@ def recover_all() -> list[str]:
     """Call `Temporary.recover` for every scope with a journal; return all sentences."""
     base = run_directory() / "settings"
     return [sentence for folder in sorted(base.glob("*")) for sentence in Temporary(folder.name).recover()]
-
-
-def _new(undos: Mapping[str, Undo], journal: Mapping[str, Undo]) -> dict[str, Undo]:
-    return {name: undo for name, undo in undos.items() if name not in journal}
 
 
 def _own_claim() -> str:

@@ -95,15 +95,58 @@ class Mapper:
             )
         self.method, self.reason = self._choose(choice)
         self._place: Method = {
-            "exact": self._exact, "modulo": self._modulo, "scale": self._scale, "compact": self._compact
-        }[self.method]  # fmt: skip
+            "exact": lambda first, end, cuttable: (first, end),
+            "modulo": lambda first, end, cuttable: self._moved_back(first % self.range_blocks, end - first, cuttable),
+            "scale": self._scale,
+            "compact": self._compact,
+        }[self.method]
         if survey.touched is not None:
             self._prepare_compaction(survey.touched, choice.gap_bytes)
-        self.moved = self.resized = self.clipped = self.dropped = 0
-        self.alters = bool(self.method != "exact" or self.low_block or survey.altered)
-        """Whether any request may differ from the trace."""
-        self.keeps_footprint = self.method in ("exact", "compact") and not survey.altered
-        """Whether as many distinct bytes are read or written as in the trace."""
+        self.moved = self.resized = self.clipped = self.dropped = self._requests = 0
+        self.split = 0
+        """Requests that became several."""
+        keeps_footprint = self.method in ("exact", "compact") and not survey.altered
+        alters = self.method != "exact" or self.low_block or survey.altered
+        self._shaping = Shaping(survey.shape.footprint_bytes if keeps_footprint else None) if alters else None
+        """The shape on the drive; None if it is that of the trace."""
+
+    def left(self, requests: pa.RecordBatch) -> tuple[pa.RecordBatch, Batch]:
+        """Return the requests that are left, on the drive."""
+        batch = Batch(requests)
+        placed = self.place(batch)
+        self._requests += batch.rows
+        if placed.altered:
+            requests = _moved(requests, placed)
+            batch = Batch(requests)
+        if self._shaping is not None:
+            self._shaping.add(batch)
+        return requests, batch
+
+    def report(self, requests_in_trace: int) -> MappingReport:
+        """Return how the requests so far were mapped."""
+        before = self._survey.shape
+        after = before if self._shaping is None else self._shaping.shape()
+        return MappingReport(
+            method=self.method,
+            reason=self.reason,
+            capacity_bytes=self.capacity_bytes,
+            logical_block_bytes=self.block_bytes,
+            range_start_bytes=self.low_block * self.block_bytes,
+            range_bytes=self.range_blocks * self.block_bytes,
+            requests_in_trace=requests_in_trace,
+            requests_merged=requests_in_trace - self._requests,
+            requests_moved=self.moved,
+            requests_resized=self.resized,
+            requests_split=self.split,
+            requests_clipped=self.clipped,
+            requests_dropped=self.dropped,
+            footprint_before_bytes=before.footprint_bytes,
+            footprint_after_bytes=after.footprint_bytes,
+            sequential_before_pct=before.sequential_pct,
+            sequential_after_pct=after.sequential_pct,
+            retouched_before_bytes=before.retouched_bytes,
+            retouched_after_bytes=after.retouched_bytes,
+        )
 
     def place(self, batch: Batch) -> Placed:
         """Return offsets and lengths on the drive; flushes have offset and length 0."""
@@ -142,12 +185,6 @@ class Mapper:
                 f"{format_size(least)}, or choose the mapping modulo, scale or compact"
             )
         return choice.method, "as chosen"
-
-    def _exact(self, first: Ints, end: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
-        return first, end
-
-    def _modulo(self, first: Ints, end: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
-        return self._moved_back(first % self.range_blocks, end - first, cuttable)
 
     def _scale(self, first: Ints, end: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
         # Blocks times blocks overflow 64 bits; the fraction of a long double alone has 64.
@@ -197,56 +234,6 @@ class Mapper:
         sizes = [count * self.block_bytes for count in counts]
         texts = [format_amount(size) for size in sizes]
         return texts if len(set(texts)) == len(set(sizes)) else [format_size(size) for size in sizes]
-
-
-class Placement:
-    """The requests so far on their target, and how they were changed."""
-
-    def __init__(self, mapper: Mapper, surveyed: Survey) -> None:
-        self._mapper, self._before = mapper, surveyed.shape
-        known_bytes = self._before.footprint_bytes if mapper.keeps_footprint else None
-        self._after = Shaping(known_bytes) if mapper.alters else None
-        self._requests = 0
-        self.split = 0
-        """Requests that became several."""
-
-    def place(self, requests: pa.RecordBatch) -> tuple[pa.RecordBatch, Batch]:
-        """Return the requests that are left, on the target."""
-        batch = Batch(requests)
-        placed = self._mapper.place(batch)
-        self._requests += batch.rows
-        if placed.altered:
-            requests = _moved(requests, placed)
-            batch = Batch(requests)
-        if self._after is not None:
-            self._after.add(batch)
-        return requests, batch
-
-    def report(self, requests_in_trace: int) -> MappingReport:
-        """Return how the requests so far were mapped."""
-        mapper, before = self._mapper, self._before
-        after = before if self._after is None else self._after.shape()
-        return MappingReport(
-            method=mapper.method,
-            reason=mapper.reason,
-            capacity_bytes=mapper.capacity_bytes,
-            logical_block_bytes=mapper.block_bytes,
-            range_start_bytes=mapper.low_block * mapper.block_bytes,
-            range_bytes=mapper.range_blocks * mapper.block_bytes,
-            requests_in_trace=requests_in_trace,
-            requests_merged=requests_in_trace - self._requests,
-            requests_moved=mapper.moved,
-            requests_resized=mapper.resized,
-            requests_split=self.split,
-            requests_clipped=mapper.clipped,
-            requests_dropped=mapper.dropped,
-            footprint_before_bytes=before.footprint_bytes,
-            footprint_after_bytes=after.footprint_bytes,
-            sequential_before_pct=before.sequential_pct,
-            sequential_after_pct=after.sequential_pct,
-            retouched_before_bytes=before.retouched_bytes,
-            retouched_after_bytes=after.retouched_bytes,
-        )
 
 
 def _moved(requests: pa.RecordBatch, placed: Placed) -> pa.RecordBatch:

@@ -6,15 +6,21 @@ import json
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import ceil
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import Tick, Timing, run_program
 from drivelab.drives import sysfs
 from drivelab.drives.nvme import can_crash, character_name
+from drivelab.drives.target import Target
+from drivelab.host.machine import Machine
+from drivelab.host.placement import Topology, placement_on, topology
 from drivelab.native import built_engine_path
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
@@ -23,6 +29,12 @@ RESULTS = "results.bin"
 MOST_THREADS = 64
 GRACE_S = 30.0
 """The engine may be silent for this much longer than its own watchdog."""
+THREAD_IOPS = 400_000
+"""Rate that one thread keeps with margin; benchmarks/replay_rate.py measures it."""
+THREAD_DEPTH = 128
+"""Requests in flight that one thread keeps busy, if the drive alone sets the rate."""
+_BURST = 1000
+"""Requests over which the highest rate is taken."""
 _EXIT_S = 5.0
 """Limit from the engine's final state to its exit: threads that wait for a hung drive prevent the exit."""
 
@@ -38,7 +50,7 @@ class EngineOptions:
     go_on: bool = False
     """Continue after a failed request."""
     threads: int | None = None
-    """Issuing threads; None: as many as rate, depth and CPUs call for (`drivelab.replay.thread_choice`), else one.
+    """Issuing threads; None: as many as rate, depth and CPUs call for (`issuing`), else one.
     CPUs without a number of threads mean a thread on each."""
     cpus: tuple[int, ...] = ()
     """A CPU for each thread; empty: any."""
@@ -73,6 +85,35 @@ class EngineOptions:
             )
         if not self.watchdog_s > 0:
             raise UserError(f"replay watchdog is {self.watchdog_s:g} s; give a time above 0")
+
+
+def issuing(options: EngineOptions, target: Target, schedule: Path) -> EngineOptions:
+    """Return the options with threads and CPUs, if neither was chosen."""
+    if options.threads is not None:
+        return options
+    device = None if target.device is None else Path(target.device).name
+    wanted = wanted_threads(schedule, options.depth_limit)
+    if can_crash(wanted, polled=options.polled, nvme=options.nvme):
+        wanted = 1
+    return chosen(options, wanted, topology(Machine(), device))
+
+
+def wanted_threads(schedule: Path, depth_limit: int) -> int:
+    """Return the threads that a schedule needs: by its highest rate, or without deadlines by its depth."""
+    records = open_schedule(schedule).records[::_BURST]
+    if not len(records):
+        return 1
+    if records["deadline_ns"][-1]:
+        shortest_ns = int(np.diff(records["deadline_ns"]).min(initial=2**62))
+        return ceil(_BURST * 1e9 / max(shortest_ns, 1) / THREAD_IOPS)
+    depth = int(records["depth"].max()) or depth_limit
+    return ceil(min(depth, depth_limit) / THREAD_DEPTH)
+
+
+def chosen(options: EngineOptions, wanted: int, seen: Topology) -> EngineOptions:
+    """Return the options for the wanted threads on these CPUs: one CPU stays free, unless it is the only one."""
+    threads = max(1, min(wanted, len(seen.cpus) - 1, MOST_THREADS))
+    return replace(options, threads=threads, cpus=placement_on(seen).cpus(threads))
 
 
 def possible() -> str | None:

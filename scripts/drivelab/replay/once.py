@@ -15,7 +15,6 @@ from drivelab.replay.evaluation.replay_report import report
 from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, write_outcome
 from drivelab.replay.prepare import Prepared
-from drivelab.replay.thread_choice import issuing
 
 FACTS = "engine.json"
 """Written by `run` for `evaluate`, beside the results."""
@@ -35,7 +34,7 @@ def run(
     a requested option.
     """
     write_json(directory / FACTS, {"engine": "native"})
-    options = issuing(options, target, prepared.schedule)
+    options = native.issuing(options, target, prepared.schedule)
     return native.run_engine(target.path, target.identity, prepared.schedule, directory, options,
                              on_tick=on_tick, on_hang=on_hang)  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from drivelab.core.behind import Behind
 from drivelab.core.errors import UserError
 from drivelab.replay.engine_records import (
     COMPLETED,
@@ -23,8 +24,8 @@ from drivelab.replay.engine_records import (
     Records,
     open_results,
 )
-from drivelab.replay.planner import ABOUT_KEY, PLANNED, RowsWriter
-from drivelab.trace.parquet_schema import BATCH_ROWS, OPERATIONS
+from drivelab.replay.planner import PLANNED
+from drivelab.trace.parquet_schema import BATCH_ROWS, OPERATIONS, PROVENANCE_KEY, RowsWriter, sound_batches
 
 OUTCOME_FILE, REPORT_FILE = "outcome.parquet", "report.json"
 """Files in a replay's evidence folder: the outcome, and the report made from it
@@ -60,15 +61,16 @@ def write_outcome(planned: Path, results: Path, output: Path, about: Mapping[str
     with _open(planned, PLANNED) as file:
         body = {
             **about,
-            "prepared": _json((file.metadata.metadata or {}).get(ABOUT_KEY)),
+            "prepared": _json((file.metadata.metadata or {}).get(PROVENANCE_KEY)),
             "results": {**mapped.header, "state": STATES[mapped.header["state"]]},
         }
         try:
             with RowsWriter(output, OUTCOME) as writer:
                 row = 0
-                for batch in _batches(planned, file):
-                    writer.write(_joined(batch, mapped.records[row : row + batch.num_rows]))
-                    row += batch.num_rows
+                with Behind() as behind:
+                    for batch in sound_batches(file.iter_batches(BATCH_ROWS), planned, "replay again"):
+                        behind.do(writer.write, _joined(batch, mapped.records[row : row + batch.num_rows]))
+                        row += batch.num_rows
                 writer.finish(body)
         except OSError as error:
             raise UserError(f"{output}: cannot be written ({error.strerror or error}); make room there") from None
@@ -82,8 +84,9 @@ def read_outcome(path: Path, columns: Sequence[str] | None = None) -> pd.DataFra
     """
     with _open(path, OUTCOME) as file:
         names = list(OUTCOME.names if columns is None else columns)
-        batches = pa.Table.from_batches(_batches(path, file, names), pa.schema([OUTCOME.field(name) for name in names]))
-    frame = batches.unify_dictionaries().to_pandas(split_blocks=True, self_destruct=True)
+        batches = sound_batches(file.iter_batches(BATCH_ROWS, columns=names), path, "replay again")
+        table = pa.Table.from_batches(batches, pa.schema([OUTCOME.field(name) for name in names]))
+    frame = table.unify_dictionaries().to_pandas(split_blocks=True, self_destruct=True)
     for name in names:
         if name in _FIXED:
             frame[name] = frame[name].cat.set_categories(list(_FIXED[name]))
@@ -99,7 +102,7 @@ def outcome_about(path: Path) -> dict[str, Any]:
     `write_outcome`. Raises UserError when the file cannot be read.
     """
     with _open(path, OUTCOME) as file:
-        return _json((file.metadata.metadata or {}).get(ABOUT_KEY))
+        return _json((file.metadata.metadata or {}).get(PROVENANCE_KEY))
 
 
 def _open(path: Path, schema: pa.Schema) -> pq.ParquetFile:
@@ -112,14 +115,6 @@ def _open(path: Path, schema: pa.Schema) -> pq.ParquetFile:
         file.close()
         raise UserError(f"{path}: is of another version; replay again")
     return file
-
-
-def _batches(path: Path, file: pq.ParquetFile, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    try:
-        yield from file.iter_batches(BATCH_ROWS, columns=columns)
-    except (OSError, pa.ArrowInvalid) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path}: is damaged ({reason}); replay again") from None
 
 
 def _json(text: bytes | None) -> dict[str, Any]:
@@ -144,4 +139,4 @@ def _joined(planned: pa.RecordBatch, records: Records) -> pa.Table:
         "in_flight": pa.array(np.where(issued, whole["in_flight"], 0).astype(np.int32)),
     }
     arrays = [*planned.columns, *(columns[field.name] for field in _RESULTS)]
-    return pa.Table.from_arrays(arrays, OUTCOME.names).cast(OUTCOME)
+    return pa.Table.from_arrays(arrays, schema=OUTCOME)

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import os
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from drivelab.core.behind import Behind
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay.dependencies import Dependencies
 from drivelab.replay.engine_records import FUA, SCHEDULE_RECORD, Records
-from drivelab.replay.mapping import Columns, Mapper, Parts, Placement
+from drivelab.replay.mapping import Columns, Mapper, Parts
 from drivelab.replay.overlaps import Overlaps
 from drivelab.replay.survey import Survey
 from drivelab.replay.timing import Clock, Depths
-from drivelab.trace.parquet_schema import BATCH_ROWS, FLAGS, OPERATIONS
+from drivelab.trace.parquet_schema import FLAGS, OPERATIONS
 from drivelab.trace.statistics.batch import UNKNOWN, WRITE, Batch
 
-ABOUT_KEY = b"drivelab"
-"""Key of a file's metadata, as JSON; for PLANNED that of drivelab.replay.prepare.Prepared.to_mapping."""
 PLANNED = pa.schema(
     [
         pa.field("deadline_ns", pa.int64()),
@@ -49,59 +40,8 @@ PLANNED = pa.schema(
 """`deadline_ns`: null for timing `asap`. `preflush`: this flush belongs to the next write. `after`: index of the row
 whose completion this row waits for, -1 for none. `trace_queue_ns`: as in the trace. `trace_latency_ns`: from there to
 the completion in the trace; null if unknown, on the flush of a preflush (its write has the value), and on all but the
-last part of a split request.
+last part of a split request. A file of such rows has drivelab.replay.prepare.Prepared.to_mapping as its metadata.
 """
-
-
-class RowsWriter:
-    """Write rows batch by batch, in a thread; the file appears only when `finish` completes it."""
-
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self._path, self._rows = path, schema.empty_table()
-        self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
-
-    def __enter__(self) -> Self:
-        schema = self._rows.schema
-        delta = [field.name for field in schema if field.type == pa.int64() and field.name != "length_bytes"]
-        self._writer = pq.ParquetWriter(
-            self._part,
-            schema,
-            compression="zstd",
-            compression_level=1,
-            use_dictionary=[field.name for field in schema if field.name not in delta and field.type != pa.bool_()],
-            column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"),
-            write_statistics=False,
-            write_page_checksum=True,
-        )
-        self._behind = Behind()
-        return self
-
-    def write(self, rows: pa.Table) -> None:
-        """Append rows of the schema."""
-        self._rows = pa.concat_tables([self._rows, rows])
-        whole = self._rows.num_rows // BATCH_ROWS * BATCH_ROWS
-        if whole:
-            self._write(whole)
-
-    def _write(self, count: int) -> None:
-        self._behind.do(self._write_group, self._rows.slice(0, count))
-        self._rows = self._rows.slice(count)
-
-    def _write_group(self, rows: pa.Table) -> None:
-        self._writer.write_table(rows, row_group_size=BATCH_ROWS)
-
-    def finish(self, about: Mapping[str, Any]) -> None:
-        """Add metadata and move the file into place."""
-        self._write(self._rows.num_rows)
-        self._behind.wait()
-        self._writer.add_key_value_metadata({ABOUT_KEY.decode(): json.dumps(about, sort_keys=True)})
-        self._writer.close()
-        self._part.replace(self._path)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._behind.__exit__(kind, error, at)
-        self._writer.close()
-        self._part.unlink(missing_ok=True)
 
 
 COLUMNS = (
@@ -120,7 +60,7 @@ class Planner:
 
     def __init__(self, choice: ReplayChoice, times: Survey, capacity_bytes: int, block_bytes: int) -> None:
         self._clock, self.dependencies = Clock(choice.timing, times), Dependencies(choice.dependencies, times)
-        self.placement = Placement(Mapper(choice.mapping, times, capacity_bytes, block_bytes), times)
+        self.mapper = Mapper(choice.mapping, times, capacity_bytes, block_bytes)
         self._depths = Depths(choice, times)
         self._overlaps = Overlaps() if times.completed else None
         self._has_deadlines = choice.timing.has_deadlines
@@ -146,9 +86,9 @@ class Planner:
         """Requests so far that overlap another in flight in the trace; None if the trace has no completions."""
         return None if self._overlaps is None else self._overlaps.count
 
-    def plan(self, requests: pa.RecordBatch) -> Iterator[tuple[Records, pa.Table]]:
+    def plan(self, requests: pa.RecordBatch) -> Iterator[tuple[Records, pa.RecordBatch]]:
         """Yield the records of the next requests (with COLUMNS), if any are left, and as many PLANNED rows."""
-        requests, batch = self.placement.place(requests)
+        requests, batch = self.mapper.left(requests)
         if batch.rows:
             yield self._part(requests, batch)
 
@@ -159,11 +99,11 @@ class Planner:
             for code, name in enumerate(OPERATIONS)
         }
 
-    def _part(self, requests: pa.RecordBatch, batch: Batch) -> tuple[Records, pa.Table]:
+    def _part(self, requests: pa.RecordBatch, batch: Batch) -> tuple[Records, pa.RecordBatch]:
         parts = Parts(batch, self._records)
         first = not self._records
         self._records += parts.records
-        self.placement.split += int(parts.split.sum())
+        self.mapper.split += int(parts.split.sum())
         if self._records > MOST_RECORDS:
             raise UserError(f"the trace has more than {MOST_RECORDS} requests, too many for one replay; cut it")
         deadline_ns = self._clock.deadlines_ns(batch.queue_ns)
@@ -194,7 +134,7 @@ class Planner:
         self._bytes += [int(columns.length_bytes[columns.operation == code].sum()) for code in range(len(OPERATIONS))]
         return records, self._rows(requests, columns)
 
-    def _rows(self, requests: pa.RecordBatch, columns: Columns) -> pa.Table:
+    def _rows(self, requests: pa.RecordBatch, columns: Columns) -> pa.RecordBatch:
         count = requests.num_rows
         computed = {
             "deadline_ns": pa.array(columns.deadline_ns) if self._has_deadlines else pa.nulls(count, pa.int64()),
@@ -207,7 +147,7 @@ class Planner:
             "trace_queue_ns": requests.column("queue_ns"),
             "trace_latency_ns": pa.array(columns.latency_ns, mask=columns.latency_ns == UNKNOWN),
         }
-        return pa.Table.from_arrays(
+        return pa.RecordBatch.from_arrays(
             [computed[name] if name in computed else requests.column(name) for name in PLANNED.names],
             schema=PLANNED,
         )

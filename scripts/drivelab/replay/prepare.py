@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from drivelab.core.behind import Behind
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay import compiled, survey
 from drivelab.replay.engine_records import ScheduleWriter
 from drivelab.replay.mapping import MappingReport
-from drivelab.replay.planner import COLUMNS, PLANNED, Planner, RowsWriter
-from drivelab.trace.parquet_schema import REQUESTS, TraceFile, open_trace
+from drivelab.replay.planner import COLUMNS, PLANNED, Planner
+from drivelab.trace.parquet_schema import REQUESTS, RowsWriter, TraceFile, open_trace, row_groups
 from drivelab.trace.records import refuse_source, writable
 from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints, Words, ints
 
@@ -211,18 +212,17 @@ def _prepare(
         raise UserError("the trace holds neither reads nor writes, so there is nothing to replay")
     planner = Planner(choice, times, capacity_bytes, block_bytes)
     with RowsWriter(planned, PLANNED) as rows:
-        with ScheduleWriter(schedule, capacity_bytes, block_bytes) as records:
-            for batch in requests.batches(COLUMNS):
-                for planned_records, planned_rows in planner.plan(batch):
-                    records.write(planned_records)
-                    rows.write(planned_rows)
+        with ScheduleWriter(schedule, capacity_bytes, block_bytes) as records, Behind() as behind:
+            for group in row_groups(_recorded(planner, requests, records)):
+                behind.do(rows.write, group)
+                del group  # it is written before the next one is whole
             planner.dependencies.finish()
         prepared = Prepared(
             schedule=schedule,
             planned=planned,
             requests=records.count,
             choice=choice,
-            mapping=planner.placement.report(file.rows),
+            mapping=planner.mapper.report(file.rows),
             trace_duration_s=times.duration_ns / 1e9,
             issue_span_s=planner.span_ns / 1e9,
             idle_removed_s=planner.idle_removed_ns / 1e9,
@@ -233,3 +233,11 @@ def _prepare(
         )
         rows.finish(prepared.to_mapping())
     return prepared
+
+
+def _recorded(planner: Planner, requests: Dispatched, records: ScheduleWriter) -> Iterator[pa.RecordBatch]:
+    """Write the records of all requests, and yield their PLANNED rows."""
+    for batch in requests.batches(COLUMNS):
+        for planned_records, planned_rows in planner.plan(batch):
+            records.write(planned_records)
+            yield planned_rows

@@ -13,32 +13,11 @@ import pyarrow as pa
 from drivelab.core.errors import UserError
 from drivelab.replay.engine_records import OPERATION_CODES, open_schedule
 from drivelab.trace.parquet_schema import OPERATIONS
-from drivelab.trace.statistics.batch import READ, WRITE, Batch, Flags, Ints, Times
+from drivelab.trace.statistics.batch import READ, WRITE, Batch, Flags, Ints, Times, union
 from drivelab.trace.statistics.streams import STREAMS, follows
 
 _CHUNK = 1 << 20
 """Records or extents processed at a time."""
-
-
-def union(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
-    """Return disjoint ascending extents [begin, end); adjoining ones become one."""
-    return _union_of_own(begin.copy(), end.copy())
-
-
-def _union_of_own(begin: Ints, end: Ints, gap: int = 0) -> tuple[Ints, Ints]:
-    """Return the union of extents, with gaps up to `gap` filled, and overwrite the arrays.
-
-    Begins and ends are sorted separately: before a gap there are as many ends as begins. This is several times faster
-    than sorting pairs.
-    """
-    if not begin.size:
-        return begin, end
-    begin.sort()
-    end.sort()
-    first = np.ones(begin.size, np.bool_)
-    np.greater(begin[1:] - end[:-1], gap, out=first[1:])
-    last = np.append(first[1:], True)
-    return begin[first], end[last]
 
 
 class Union:
@@ -49,7 +28,7 @@ class Union:
         self._new: list[tuple[Ints, Ints]] = []
 
     def add(self, begin: Ints, end: Ints) -> None:
-        """Add non-empty extents [begin, end)."""
+        """Add non-empty extents [begin, end), and overwrite the arrays."""
         self._new.append(union(begin, end))
         if sum(new.size for new, _ in self._new) > max(_CHUNK, self._known[0].size // 2):
             self.extents()
@@ -59,7 +38,7 @@ class Union:
         if self._new:
             begins, ends = zip(self._known, *self._new, strict=True)
             self._new.clear()
-            self._known = _union_of_own(np.concatenate(begins), np.concatenate(ends))
+            self._known = union(np.concatenate(begins), np.concatenate(ends))
         return self._known
 
     def size(self) -> int:
@@ -175,7 +154,7 @@ class Survey(Times):
         if self.gap_bytes is not None:
             begin_bytes, end_bytes = self._shaping.extents()
             begin, end = begin_bytes // self.block_bytes, (end_bytes - 1) // self.block_bytes + 1
-            self.touched = _union_of_own(begin, end, self.gap_bytes // self.block_bytes)
+            self.touched = union(begin, end, self.gap_bytes // self.block_bytes)
         del self._shaping
 
 

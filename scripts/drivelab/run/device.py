@@ -297,7 +297,7 @@ def _ready_to_mount(plan: Plan) -> None:
 @contextmanager
 def _device_path(plan: Plan) -> Iterator[str]:
     """Yield the path of a plan's device; start a virtual drive, which no other command then stops."""
-    from drivelab.virtual import manage, users
+    from drivelab.virtual import manage
     from drivelab.virtual.model import DriveModel
 
     model = plan.subject["drive"].get("virtual")
@@ -306,5 +306,5 @@ def _device_path(plan: Plan) -> Iterator[str]:
         return
     name = str(plan.context["device"]).removeprefix("virtual:")
     kept = Path(plan.context["results"]) / KEPT_DRIVES
-    with users.using(name):
+    with manage.using(name):
         yield manage.start(name, DriveModel.from_mapping(name, model), kept=kept).device

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -70,10 +70,6 @@ REQUESTS_OF_VOLUMES = REQUESTS.append(VOLUME)
 VOLUMES_KEY = "volumes"
 """Key in the provenance of a trace of several volumes: {name: requests}."""
 
-_DELTA = ("queue_ns", "dispatch_ns", "complete_ns", "offset_bytes", "dispatch_id")
-_PLAIN = (*_DELTA, *FLAGS)
-
-
 _NUMBERS = ("time_resolution_ns", "malformed", "capacity_bytes")
 """Keys of the provenance that are whole numbers, if present."""
 _TIMES = ("queue_ns", "dispatch_ns", "complete_ns")
@@ -91,52 +87,76 @@ def _refuse_times(requests: pa.Table | pa.RecordBatch, path: Path) -> None:
                 )
 
 
-class TraceWriter:
-    """Write a trace batch by batch; the file appears only when `finish` completes it.
+class RowsWriter:
+    """Write rows of a schema batch by batch; the file appears only when `finish` completes it.
 
-    The batches bound the memory. Rows must be in `queue_ns` order.
+    The batches bound the memory. `lasting`: the file is whole after a loss of power, too.
     """
 
-    def __init__(self, path: Path, *, compression_level: int = 1, schema: pa.Schema = REQUESTS) -> None:
+    def __init__(
+        self, path: Path, schema: pa.Schema, *, compression_level: int = 1, statistics: Sequence[str] = (),
+        lasting: bool = False,
+    ) -> None:  # fmt: skip
         self._path, self._schema = path, schema
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        self._level = compression_level
+        self._level, self._statistics, self._lasting = compression_level, list(statistics), lasting
         self.rows = 0
 
     def __enter__(self) -> Self:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        delta = [field.name for field in self._schema if field.type == pa.int64() and field.name != "length_bytes"]
+        plain = [*delta, *(field.name for field in self._schema if field.type == pa.bool_())]
         self._writer = pq.ParquetWriter(
             self._part,
             self._schema,
             compression="zstd",
             compression_level=self._level,
-            use_dictionary=[name for name in self._schema.names if name not in _PLAIN],
-            column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
-            write_statistics=["queue_ns"],
+            use_dictionary=[name for name in self._schema.names if name not in plain],
+            column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"),
+            write_statistics=self._statistics,
             write_page_checksum=True,
         )
         return self
 
-    def write(self, requests: pa.Table | pa.RecordBatch) -> None:
-        """Append rows of the schema; raise UserError for times out of range."""
-        table = pa.Table.from_batches([requests]) if isinstance(requests, pa.RecordBatch) else requests
-        _refuse_times(table, self._path)
-        self._writer.write_table(table.cast(self._schema), row_group_size=BATCH_ROWS)
-        self.rows += table.num_rows
+    def write(self, rows: pa.Table) -> None:
+        """Append rows of the schema."""
+        self._writer.write_table(rows, row_group_size=BATCH_ROWS)
+        self.rows += rows.num_rows
 
-    def finish(self, provenance: Mapping[str, Any]) -> None:
-        """Add the provenance and complete the file.
+    def finish(self, about: Mapping[str, Any]) -> None:
+        """Add facts, JSON-able, and complete the file.
 
         This is the last call before the `with` block ends; without it there is no file.
         """
-        body = json.dumps({"format": FORMAT_VERSION, **provenance}, sort_keys=True)
-        self._writer.add_key_value_metadata({PROVENANCE_KEY.decode(): body})
+        self._writer.add_key_value_metadata({PROVENANCE_KEY.decode(): json.dumps(about, sort_keys=True)})
         self._writer.close()
-        put_in_place(self._part, self._path)
+        if self._lasting:
+            put_in_place(self._part, self._path)
+        else:
+            self._part.replace(self._path)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._writer.close()
         self._part.unlink(missing_ok=True)
+
+
+class TraceWriter(RowsWriter):
+    """Write a trace, whose rows must be in `queue_ns` order; `finish` takes its provenance."""
+
+    def __init__(self, path: Path, *, compression_level: int = 1, schema: pa.Schema = REQUESTS) -> None:
+        super().__init__(path, schema, compression_level=compression_level, statistics=["queue_ns"], lasting=True)
+
+    def __enter__(self) -> Self:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return super().__enter__()
+
+    def write(self, rows: pa.Table | pa.RecordBatch) -> None:
+        """Append rows of the schema; raise UserError for times out of range."""
+        table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+        _refuse_times(table, self._path)
+        super().write(table.cast(self._schema))
+
+    def finish(self, about: Mapping[str, Any]) -> None:
+        super().finish({"format": FORMAT_VERSION, **about})
 
 
 def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -148,8 +168,10 @@ def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         rows += batch.num_rows
         while rows >= BATCH_ROWS:
             table = pa.Table.from_batches(waiting)
-            yield table.slice(0, BATCH_ROWS)
             waiting, rows = table.slice(BATCH_ROWS).to_batches(), rows - BATCH_ROWS
+            table = table.slice(0, BATCH_ROWS)
+            yield table
+            del table  # the reader may be done with it before the next one is whole
     if rows:
         yield pa.Table.from_batches(waiting)
 
@@ -181,16 +203,17 @@ class TraceFile:
         batches = self._parquet.iter_batches(
             most_rows or BATCH_ROWS, columns=None if columns is None else list(columns)
         )
-        while True:
-            try:
-                batch = next(batches, None)
-            except (OSError, pa.ArrowException) as error:
-                reason = str(error).splitlines()[0]
-                raise UserError(f"{self._path}: is damaged ({reason}); capture or download it again") from None
-            if batch is None:
-                return
+        for batch in sound_batches(batches, self._path, "capture or download it again"):
             _refuse_times(batch, self._path)
             yield batch
+
+
+def sound_batches(batches: Iterable[pa.RecordBatch], path: Path, remedy: str) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a Parquet file; raise UserError with the remedy when it is damaged."""
+    try:
+        yield from batches
+    except (OSError, pa.ArrowException) as error:
+        raise UserError(f"{path}: is damaged ({str(error).splitlines()[0]}); {remedy}") from None
 
 
 def _has_volumes(parquet: pq.ParquetFile) -> bool:
@@ -246,17 +269,13 @@ def _provenance(text: bytes) -> dict[str, Any]:
         return {}
     counts = [facts.get(key, {}) for key in ("lost", "unmatched", VOLUMES_KEY)] if isinstance(facts, dict) else [None]
     sound = all(isinstance(kinds, dict) and all(isinstance(n, int) for n in kinds.values()) for kinds in counts)
-    return facts if sound and all(_is_number(facts.get(key)) for key in _NUMBERS) and _is_list(facts) else {}
+    steps = facts.get("derived", []) if sound else None
+    sound = isinstance(steps, list) and all(isinstance(step, dict) for step in steps)
+    return facts if sound and all(_is_number(facts.get(key)) for key in _NUMBERS) else {}
 
 
 def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62)
-
-
-def _is_list(provenance: Mapping[str, Any]) -> bool:
-    """Return whether the trace's derivation steps, if any, are a list of mappings."""
-    steps = provenance.get("derived", [])
-    return isinstance(steps, list) and all(isinstance(step, dict) for step in steps)
 
 
 def read_trace(path: Path) -> tuple[pa.Table, dict[str, Any]]:

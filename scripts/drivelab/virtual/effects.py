@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from random import Random
 from typing import Any, Self
 
@@ -36,9 +36,6 @@ class Effect:
 
     def check(self) -> None:
         """Raise ValueError if the numbers are inconsistent."""
-
-    def write(self) -> dict[str, float]:
-        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,11 @@ class Fault:
     """For `error`; ENODATA becomes a medium error (errno_to_blk_status in the kernel's block/blk-core.c)."""
     delay_us: float = 0.0
 
+    @property
+    def number(self) -> int:
+        """Return the errno of an I/O that fails."""
+        return errno.ENODEV if self.kind == "gone" else self.errno
+
     def hits(self, operation: str, offset_bytes: int, length_bytes: int) -> bool:
         if self.operation not in (None, operation):
             return False
@@ -36,6 +41,15 @@ class Fault:
             return True
         before_end = self.length_bytes is None or offset_bytes < self.offset_bytes + self.length_bytes
         return before_end and offset_bytes + length_bytes > self.offset_bytes
+
+
+def disturbance(
+    faults: Sequence[Fault], operation: str, offset_bytes: int, length_bytes: int
+) -> tuple[Fault | None, float]:
+    """Return the first fault that keeps an I/O from completing, if any, and the delay by others in us."""
+    hits = [fault for fault in faults if fault.hits(operation, offset_bytes, length_bytes)]
+    stopping = next((fault for fault in hits if fault.kind != "delay"), None)
+    return stopping, sum(fault.delay_us for fault in hits)
 
 
 class DriveFailed(Exception):  # noqa: N818
@@ -59,16 +73,11 @@ class FaultyDrive:
 
     def submit(self, now_us: float, operation: str, offset: int, length: int) -> float:
         """Call `FlashDrive.submit`; raises DriveFailed for an I/O that fails or is never answered."""
-        delay_us = 0.0
-        for fault in self._faults:
-            if not fault.hits(operation, offset, length):
-                continue
-            if fault.kind == "hang":
-                raise DriveFailed(f"the drive does not complete a {operation} at byte {offset}")
-            if fault.kind in ("error", "gone"):
-                message = os.strerror(errno.ENODEV if fault.kind == "gone" else fault.errno)
-                raise DriveFailed(f"the drive answers '{message}' to a {operation} at byte {offset}")
-            delay_us += fault.delay_us
+        fault, delay_us = disturbance(self._faults, operation, offset, length)
+        if fault is not None and fault.kind == "hang":
+            raise DriveFailed(f"the drive does not complete a {operation} at byte {offset}")
+        if fault is not None:
+            raise DriveFailed(f"the drive answers '{os.strerror(fault.number)}' to a {operation} at byte {offset}")
         return self._drive.submit(now_us, operation, offset, length) + delay_us
 
 

@@ -31,7 +31,7 @@ _LIFETIME = ("host_write_bytes", "host_read_bytes", "nand_write_pages", "erases"
 
 
 class FlashState:
-    """State with its invariants; `drivelab.virtual.ftl.FlashDrive` adds the behaviour."""
+    """The state; `drivelab.virtual.ftl.FlashDrive` adds the behaviour."""
 
     def __init__(self, model: DriveModel) -> None:
         self.model = model
@@ -113,46 +113,3 @@ class FlashState:
             setattr(self, key, [at + us for at in getattr(self, key)])
         if self._heat is not None:
             self._heat.at_us += us
-
-    def check(self) -> None:
-        """Raise AssertionError if a page has two places or none, or a count is wrong; slow, for tests."""
-        mapped = 0
-        for page, place in enumerate(self._place):
-            if place == NONE:
-                continue
-            mapped += 1
-            in_slc = place >= self._pages
-            owner = self._slc_owner[place - self._pages] if in_slc else self._owner[place]
-            _require(owner == page, f"page {page} is mapped to place {place}, which holds page {owner}")
-        held = [page for page in self._owner + self._slc_owner if page != NONE]
-        _require(len(held) == mapped, f"{mapped} pages are mapped, {len(held)} places hold a page")
-        _require(self._mapped == mapped, f"{mapped} pages are mapped, the count says {self._mapped}")
-        self._check_blocks()
-        self._check_slc()
-
-    def _check_blocks(self) -> None:
-        free = set(self._free)
-        _require(len(free) == len(self._free), "a block is free twice")
-        open_blocks = {end // self._block_pages - 1 for end in (self._host_end, self._move_end) if end}
-        _require(not free & open_blocks, "a block is both free and open")
-        for block, score in enumerate(self._score):
-            first = block * self._block_pages
-            valid = sum(page != NONE for page in self._owner[first : first + self._block_pages])
-            locked = OPEN if block in free or block in open_blocks else 0
-            _require(score == valid + locked, f"block {block} has {valid} valid pages, its score is {score - locked}")
-            _require(block not in free or valid == 0, f"free block {block} has {valid} valid pages")
-        for following, end in ((self._host_next, self._host_end), (self._move_next, self._move_end)):
-            unwritten = self._owner[following:end]
-            _require(all(page == NONE for page in unwritten), "a page beyond the frontier is in use")
-
-    def _check_slc(self) -> None:
-        used = {(self._slc_oldest + i) % self._slc_pages for i in range(self._slc_used)}
-        stray = [slot for slot, page in enumerate(self._slc_owner) if page != NONE and slot not in used]
-        _require(not stray, f"slots {stray} of the SLC cache hold pages outside its log")
-        room = self._slc_pages - self._slc_used
-        _require(0 <= self._slc_writable <= room, f"{self._slc_writable} slots are writable, there is room for {room}")
-
-
-def _require(holds: bool, message: str) -> None:
-    if not holds:
-        raise AssertionError(message)

@@ -119,24 +119,28 @@ def mount(target: Path, source: str) -> int:
         source.encode(), bytes(target), FILESYSTEM.encode(), _MS_NOSUID_NODEV_NOATIME, options.encode()
     )
     if result != 0:
-        number = ctypes.get_errno()
+        failure = _failure(target)
         os.close(descriptor)
-        raise OSError(number, os.strerror(number), str(target))
+        raise failure
     return descriptor
+
+
+def _failure(target: Path) -> OSError:
+    """Return the error of the last call of the C library."""
+    number = ctypes.get_errno()
+    return OSError(number, os.strerror(number), str(target))
 
 
 def unmount(target: Path) -> None:
     """Unmount `target` now, even if it is in use (MNT_DETACH); raises OSError."""
     if _libc.umount2(bytes(target), _MNT_DETACH) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), str(target))
+        raise _failure(target)
 
 
 def mount_filesystem(kind: str, target: Path) -> None:
     """Mount a kernel file system without a device, such as fusectl, on the directory `target`. Raises OSError."""
     if _libc.mount(kind.encode(), bytes(target), kind.encode(), 0, None) != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), str(target))
+        raise _failure(target)
 
 
 def answer(unique: int, body: bytes = b"") -> bytes:

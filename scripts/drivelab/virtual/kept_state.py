@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from errno import ECONNABORTED, ENODEV, ENOTCONN
+from itertools import chain
 from pathlib import Path
 from threading import Thread
 from zlib import crc32
@@ -75,8 +76,13 @@ def read(file: Path, model: DriveModel, data: memoryview, now_us: float) -> Flas
 
 def dump(drive: FlashDrive, data: memoryview, now_us: float, wall_s: float) -> Iterator[bytes | memoryview]:
     """Yield the pieces of the file; `now_us` is the current time of the model's clock, `wall_s` of the calendar."""
+    head = {"format": _FORMAT, "model": drive.model.to_mapping(), "now_us": now_us, "wall_s": wall_s}
+    pieces: Iterator[bytes | memoryview] = chain(
+        [json.dumps(head).encode() + b"\n", drive.dump() + b"\n"],
+        (data[offset : offset + length] for offset, length in _mapped_runs(drive)),
+    )
     crc = 0
-    for piece in _pieces(drive, data, now_us, wall_s):
+    for piece in pieces:
         crc = crc32(piece, crc)
         yield piece
     yield crc.to_bytes(_CRC_BYTES, "little")
@@ -111,14 +117,6 @@ def load(file: bytes, model: DriveModel, data: memoryview, now_us: float, wall_s
     pause_us = 1e6 * max(wall_s - head["wall_s"], 0.0)
     drive.shift(now_us - pause_us - head["now_us"])
     return drive
-
-
-def _pieces(drive: FlashDrive, data: memoryview, now_us: float, wall_s: float) -> Iterator[bytes | memoryview]:
-    head = {"format": _FORMAT, "model": drive.model.to_mapping(), "now_us": now_us, "wall_s": wall_s}
-    yield json.dumps(head).encode() + b"\n"
-    yield drive.dump() + b"\n"
-    for offset, length in _mapped_runs(drive):
-        yield data[offset : offset + length]
 
 
 def _mapped_runs(drive: FlashDrive) -> Iterator[tuple[int, int]]:

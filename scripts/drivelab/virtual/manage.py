@@ -1,23 +1,26 @@
 """Start, find, control and stop virtual drives in real time: a server process, its mount and its loop device.
 
 The files of a drive are in the run directory: NAME.json is its record, NAME.drive the mount point, NAME.log the
-server's output. NAME.borrowed says that the drive stops after its last user (`borrowed`). For the locks, see
-drivelab.virtual.users.
+server's output. NAME.borrowed says that the drive stops after its last user (`borrowed`). NAME.lock and NAME.users.lock
+are locks.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from drivelab.core import lock
 from drivelab.core.errors import UserError
+from drivelab.core.private import make_private, run_directory
 from drivelab.core.programs import python, run
 from drivelab.core.termination import deferred
 from drivelab.virtual import daemon, fuse
@@ -26,10 +29,50 @@ from drivelab.virtual.faults import Fault
 from drivelab.virtual.kept_state import discard, discard_part, keep_drive, kept_file
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual.server import XATTR
-from drivelab.virtual.users import in_use, path_of, starting_or_stopping, using
 
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _START_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 5.0
+
+
+def path_of(name: str, kind: str) -> Path:
+    """Return the path of a drive's file NAME.KIND in the run directory; raises UserError for an invalid name."""
+    if not _NAME.fullmatch(name):
+        raise UserError(
+            f"'{name}' is not a valid name of a virtual drive; use at most 41 lower-case letters, digits and hyphens"
+        )
+    return run_directory() / "virtual" / f"{name}.{kind}"
+
+
+def starting_or_stopping(name: str) -> AbstractContextManager[None]:
+    """Let only one process at a time start or stop a drive; the lock ends with the process that holds it."""
+    return _locked(name, "lock", shared=False)
+
+
+def using(name: str) -> AbstractContextManager[None]:
+    """Keep other processes from stopping the drive within the context; any number of processes can use it."""
+    return _locked(name, "users.lock", shared=True)
+
+
+@contextmanager
+def _locked(name: str, kind: str, *, shared: bool) -> Iterator[None]:
+    path = path_of(name, kind)
+    with ExitStack() as stack:
+        try:
+            make_private(path.parent)
+            stack.enter_context(lock.alone(path, 0o644, shared=shared))
+        except OSError as error:
+            raise UserError(f"virtual drive '{name}': cannot open {path} ({error.strerror}); run as root") from None
+        yield
+
+
+def in_use(name: str) -> bool:
+    """Return whether a command uses the drive, or a stage, which holds flock on its device.
+
+    udev also locks the device while it reads it, so a lock that ends within `lock.PASSING_S` does not count.
+    """
+    devices = map(Path, fuse.loop_devices(path_of(name, "drive")))
+    return lock.is_held(path_of(name, "users.lock")) or any(lock.is_held(path, lock.PASSING_S) for path in devices)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from drivelab.virtual import fuse, kept_state
 from drivelab.virtual.daemon import daemonize
-from drivelab.virtual.faults import Fault
+from drivelab.virtual.faults import Fault, disturbance
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel
 
@@ -152,17 +152,13 @@ class Server:
         if offset + size > self._size:
             self._send((fuse.refusal(unique, errno.ENOSPC),))
             return
-        delay_us = 0.0
-        for fault in self._faults:
-            if not fault.hits(operation, offset, size):
-                continue
-            if fault.kind == "hang":
-                self._held.append(bytes(request[:length]))
-                return
-            if fault.kind in ("error", "gone"):
-                self._send((fuse.refusal(unique, errno.ENODEV if fault.kind == "gone" else fault.errno),))
-                return
-            delay_us += fault.delay_us
+        fault, delay_us = disturbance(self._faults, operation, offset, size) if self._faults else (None, 0.0)
+        if fault is not None and fault.kind == "hang":
+            self._held.append(bytes(request[:length]))
+            return
+        if fault is not None:
+            self._send((fuse.refusal(unique, fault.number),))
+            return
         if operation == "write":
             start = fuse.IN_HEADER.size + fuse.IO_IN_BYTES
             self._data[offset : offset + size] = request[start : start + size]

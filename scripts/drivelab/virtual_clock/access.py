@@ -32,11 +32,12 @@ def draw_of(part: Part, rng: Random) -> Draw:
         places = draw_of(replace(part, cell=replace(part.cell, operation=None)), rng)
         return lambda thread: (OPERATIONS.index(TRIM), *places(thread)[1:])
     cell = part.cell
-    by_block = cell.pattern == "sequential" or cell.alignment_bytes in (None, cell.block_size_bytes)
+    if cell.pattern == "sequential":
+        return _sequential(part, rng)
     special = (cell.block_sizes, cell.zones, cell.zipf, part.segments)
-    if by_block and all(option is None for option in special):
+    if cell.alignment_bytes in (None, cell.block_size_bytes) and all(option is None for option in special):
         return _plain(part, rng)
-    return _sequential(part, rng) if cell.pattern == "sequential" else _random(part, rng)
+    return _random(part, rng)
 
 
 def combined(draws: Sequence[tuple[Draw, int]], apart: bool) -> Draw:
@@ -59,35 +60,21 @@ def combined(draws: Sequence[tuple[Draw, int]], apart: bool) -> Draw:
 
 
 def _plain(part: Part, rng: Random) -> Draw:
-    """Draw for the usual cell, with little work for each I/O: one size or a range of sizes, anywhere."""
-    cell = part.cell
-    start, length = part.start_bytes, part.length_bytes
-    block = cell.block_size_bytes
-    blocks = length // block
-    largest = cell.largest_block_bytes // block
-    random, read_share = rng.random, cell.read_share / 100
+    """Draw random accesses of the usual cell, with little work for each I/O: one size or a range, anywhere."""
+    block, start = part.cell.block_size_bytes, part.start_bytes
+    blocks, largest = part.length_bytes // block, part.cell.largest_block_bytes // block
+    random, read_share = rng.random, part.cell.read_share / 100
 
-    def size_in_blocks() -> int:
-        return 1 + int(random() * largest) if largest > 1 else 1
-
-    def random_access(thread: int) -> tuple[bool, int, int]:
-        reads, size = random() < read_share, size_in_blocks()
+    def draw(thread: int) -> tuple[bool, int, int]:
+        reads = random() < read_share
+        size = 1 + int(random() * largest) if largest > 1 else 1
         return reads, start + int(random() * (blocks - size + 1)) * block, size * block
 
-    following = [0] * (2 * cell.threads)
-
-    def sequential(thread: int) -> tuple[bool, int, int]:
-        reads, size = random() < read_share, size_in_blocks()
-        stream = 2 * thread + reads
-        index = following[stream] if following[stream] + size <= blocks else 0
-        following[stream] = index + size
-        return reads, start + thread * length + index * block, size * block
-
-    return random_access if cell.pattern == "random" else sequential
+    return draw
 
 
 def _sequential(part: Part, rng: Random) -> Draw:
-    """Draw sequential blocks from a size distribution."""
+    """Draw sequential blocks of one size, a range or a distribution of sizes."""
     random, read_share, size_of = rng.random, part.cell.read_share / 100, _sizes(part, rng)
     start, length = part.start_bytes, part.length_bytes
     following = [0] * (2 * part.cell.threads)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.files import write_atomic
 from drivelab.fio.cell_evidence import EPOCH_MS, write_evidence
-from drivelab.fio.early_end import Completion, StopRule
+from drivelab.fio.early_end import StopRule
 from drivelab.fio.job import job_text
 from drivelab.plan.cell import Cell
 from drivelab.plan.expressible import directions_of, workloads_of
@@ -38,7 +37,8 @@ class Telemetry:
     def __init__(self, flash: FlashDrive, recording: Path, now_us: float) -> None:
         lines = [line for line in read_lines(recording) if line["at_s"] <= _unix_s(now_us)]
         if lines:
-            _write(recording / NAME, lines)
+            kept = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
+            write_atomic(recording / NAME, kept)
         self._flash, self._log = flash, Log(recording / NAME)
         self._samples: list[dict[str, float]] = []
         self._last_s = max((line["at_s"] for line in lines if "event" not in line), default=-math.inf)
@@ -72,10 +72,6 @@ class Telemetry:
     def _sample(self, at_us: float) -> None:
         self._last_s = _unix_s(at_us)
         self._samples.append({"at_s": self._last_s, **self._flash.told(at_us)})
-
-
-def _write(path: Path, lines: list[dict[str, Any]]) -> None:
-    write_atomic(path, "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
 
 
 def _unix_s(at_us: float) -> float:
@@ -155,7 +151,12 @@ class VirtualClockDrive:
         threads = tuple(workload.threads for workload in workloads) if apart else (cell.total_threads,)
         rated = any(workload.rate_iops is not None for workload in workloads) and cell.volume_bytes is None
         least_s = cell.runtime_s if rated and cell.runtime_s is not None else 0.0
-        self._record(completions, directory, threads, job, cell.slice_s, cell.runtime_s, until, least_s=least_s)
+        with _failing():
+            end_us = write_evidence(directory, completions, start_us=self._now_us, threads=threads, job=job,
+                                    slice_s=cell.slice_s, until_s=cell.runtime_s, until=until,
+                                    least_s=least_s)  # fmt: skip
+        self._now_us = max(end_us, self._flash.active_until_us)
+        self._save()
 
     def replay_schedule(
         self,
@@ -199,24 +200,6 @@ class VirtualClockDrive:
         """Let time pass without a request."""
         self._now_us += 1e6 * seconds
         self._flash.advance(self._now_us)
-        self._save()
-
-    def _record(
-        self,
-        completions: Iterable[Completion],
-        directory: Path,
-        threads: tuple[int, ...],
-        job: str,
-        slice_s: float | None = None,
-        until_s: float | None = None,
-        until: StopRule | None = None,
-        least_s: float = 0.0,
-    ) -> None:
-        """Write the evidence and advance the clock; a replay may end with a flush, which is not a completion."""
-        with _failing():
-            end_us = write_evidence(directory, completions, start_us=self._now_us, threads=threads, job=job,
-                                    slice_s=slice_s, until_s=until_s, until=until, least_s=least_s)  # fmt: skip
-        self._now_us = max(end_us, self._flash.active_until_us)
         self._save()
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -23,8 +23,10 @@ def line(directory: str = "a", **changed: object) -> dict[str, object]:
             "choice": CHOICE.to_mapping(), **changed}  # fmt: skip
 
 
-def read(recording: Path, *lines: dict[str, object]) -> dict[str, pd.DataFrame]:
-    return replay_tables(recording, lines, replay_frames.key(), lambda line: replay_frames.NO_TELEMETRY)
+def read(
+    recording: Path, *lines: dict[str, object], steps: Sequence[dict[str, dict[str, object]]] = ()
+) -> dict[str, pd.DataFrame]:
+    return replay_tables(recording, lines, steps, replay_frames.key(), lambda line: replay_frames.NO_TELEMETRY)
 
 
 @pytest.mark.parametrize(
@@ -101,23 +103,22 @@ def test_missing_or_damaged_evidence_is_named(tmp_path: Path, damage: str | None
 
 
 def test_tables_contain_the_planned_passes(tmp_path: Path) -> None:
-    def soak(number: int, time_s: float, phase: str) -> dict[str, object]:
+    def soak(number: int, time_s: float, phase: str) -> dict[str, dict[str, object]]:
         return {"soak": {"phase": phase, "phase_pass": number, "until": {"time_s": time_s}}}
 
-    def replay(number: int, phase: str) -> dict[str, object]:
+    def replay(number: int, phase: str) -> dict[str, dict[str, object]]:
         return {"replay": {"phase": phase, "phase_pass": number, "until": {"passes": 1}}}
 
-    measure = [
+    measure: list[dict[str, dict[str, object]]] = [
         soak(1, 1.0, "worse"), replay(1, "worse"), soak(2, 2.0, "worse"), replay(2, "worse"),
         soak(1, 2.0, "steady"), replay(1, "steady"), soak(2, 2.0, "steady"), replay(2, "steady"),
         {"replay": {"until": {"threshold": 0.05, "metric": "score"}}},
     ]  # fmt: skip
-    (tmp_path / "plan.json").write_text(json.dumps({"subject": {"measure": measure}}))
     for name in "abc":
         replay_frames.cell(tmp_path / name, replay_frames.outcome(200), choice=CHOICE)
     lines = (line("a", step=1, phase="worse", phase_pass=1), line("b", step=5, phase="steady", phase_pass=1),
              line("c", step=8))  # fmt: skip
-    tables = read(tmp_path, *lines)
+    tables = read(tmp_path, *lines, steps=measure)
     for name in ("replays", "replay_passes"):
         table = tables[name].astype(object).where(tables[name].notna(), None)
         assert table["asked_passes"].tolist() == [1, 1, None]

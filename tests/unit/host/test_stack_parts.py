@@ -119,7 +119,7 @@ ROWS = [
 
 def cautions(kind: str, options: str) -> tuple[str, ...]:
     mount = Mount("1", "0", "0:1", "/", kind, "x", tuple(options.split(",")))
-    return describe(mount, "/no-such-folder", "", Host(Path("/none"), Path("/none"))).cautions
+    return describe(mount, "/no-such-folder", "", Host(Path("/none"), Path("/none")))[1]
 
 
 def test_each_row_of_the_table_has_a_case() -> None:
@@ -131,10 +131,8 @@ def test_each_row_of_the_table_has_a_case() -> None:
 
 def test_words_show_the_options_that_change_io() -> None:
     mount = Mount("1", "0", "0:1", "/", "ext4", "x", ("rw", "relatime", "acl", "discard"))
-    assert (
-        describe(mount, "/no-such-folder", "", Host(Path("/none"), Path("/none"))).words
-        == "ext4, mounted with relatime, discard"
-    )
+    words, _ = describe(mount, "/no-such-folder", "", Host(Path("/none"), Path("/none")))
+    assert words == "ext4, mounted with relatime, discard"
 
 
 def test_options_of_the_superblock_count(tmp_path: Path) -> None:
@@ -143,7 +141,7 @@ def test_options_of_the_superblock_count(tmp_path: Path) -> None:
     (place.proc / "fs/ext4/sda1").mkdir(parents=True)
     (place.proc / "fs/ext4/sda1/options").write_text("rw\nbsddf\ndata=journal\n")
     mount = Mount("1", "0", "8:1", "/", "ext4", "/dev/sda1", ("rw",))
-    (caution,) = describe(mount, "/no-such-folder", "sda1", place.host).cautions
+    (caution,) = describe(mount, "/no-such-folder", "sda1", place.host)[1]
     assert "data=journal" in caution
 
 

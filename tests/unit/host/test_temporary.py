@@ -13,13 +13,15 @@ import pytest
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
-from drivelab.host.temporary import Command, Temporary, Write, recover_all
+from drivelab.drives.undo import Command, Write
+from drivelab.host.temporary import Temporary, recover_all
 from drivelab.virtual.fuse import process_state
 
 CHILD = """
 import sys
 from pathlib import Path
-from drivelab.host.temporary import Temporary, Write
+from drivelab.drives.undo import Write
+from drivelab.host.temporary import Temporary
 path, value = Path(sys.argv[1]), sys.argv[2]
 temporary = Temporary("host")
 with temporary.claim():
@@ -32,7 +34,8 @@ with temporary.claim():
 BUSY = """
 import sys
 from pathlib import Path
-from drivelab.host.temporary import Temporary, Write
+from drivelab.drives.undo import Write
+from drivelab.host.temporary import Temporary
 path = Path(sys.argv[1])
 for _ in range(int(sys.argv[2])):
     temporary = Temporary("host")

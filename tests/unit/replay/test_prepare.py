@@ -19,11 +19,11 @@ from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import MappingChoice, ReplayChoice, TimingChoice
 from drivelab.replay import planner
 from drivelab.replay.engine_records import LONGEST_TRANSFER_BYTES, open_schedule
-from drivelab.replay.planner import ABOUT_KEY, PLANNED
+from drivelab.replay.planner import PLANNED
 from drivelab.replay.prepare import prepare
 from drivelab.replay.survey import footprint_extents
 from drivelab.trace import trace_catalogue
-from drivelab.trace.parquet_schema import read_trace
+from drivelab.trace.parquet_schema import PROVENANCE_KEY, read_trace
 
 LONG = LONGEST_TRANSFER_BYTES
 
@@ -62,7 +62,7 @@ def test_a_trace_that_fits_is_replayed_unchanged(tmp_path: Path) -> None:
     assert (header["target_bytes"], header["block_bytes"], header["longest_bytes"]) == (MIB, 512, 4096)
     assert not records_of(prepared)["depth"].any()
     with pq.ParquetFile(prepared.planned) as file:
-        assert json.loads(file.metadata.metadata[ABOUT_KEY]) == json.loads(json.dumps(prepared.to_mapping()))
+        assert json.loads(file.metadata.metadata[PROVENANCE_KEY]) == json.loads(json.dumps(prepared.to_mapping()))
         assert file.schema_arrow.equals(PLANNED)
     assert ReplayChoice.from_mapping(prepared.to_mapping()["choice"]) == prepared.choice
 

@@ -12,7 +12,7 @@ from drivelab.core.errors import UserError
 from drivelab.drives import write_cache as drives_write_cache
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.drives.identified import Identity
-from drivelab.host.temporary import Undo, Write
+from drivelab.drives.undo import Undo, Write
 from drivelab.plan.file_system import MIB, FileSystem
 from drivelab.plan.plan import Plan
 from drivelab.run import file_system_device as making

@@ -44,7 +44,7 @@ def replayed(folder: Path, change: Callable[[dict[str, Any]], None], bad: int = 
             (folder / f"{repeat}/report.json").write_text(json.dumps(body))
         lines.append({"step": 0, "repeat": repeat, "warm": True, "trace": "sqlite", "directory": f"{repeat}",
                       "choice": CHOICE.to_mapping()})  # fmt: skip
-    tables = replay_tables(folder, lines, replay_frames.key(), lambda line: replay_frames.NO_TELEMETRY)
+    tables = replay_tables(folder, lines, [], replay_frames.key(), lambda line: replay_frames.NO_TELEMETRY)
     for name, frame in tables.items():
         io.write(frame, folder / f"{name}.parquet", name)
     return {name: io.read(folder / f"{name}.parquet", name) for name in tables}

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 import pytest
+from flash_checks import check
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -76,7 +77,7 @@ def test_invariants_hold_and_no_write_is_lost(actions: list[tuple[str, tuple[int
             written |= set(range(offset // PAGE_BYTES, (offset + length - 1) // PAGE_BYTES + 1))
         elif operation == "trim":
             written -= set(range(-(-offset // PAGE_BYTES), (offset + length) // PAGE_BYTES))
-        drive.check()
+        check(drive)
         assert drive.counters()["mapped_pages"] == len(written)
     assert {page for page in range(PAGES) if drive.is_mapped(page)} == written
 
@@ -86,7 +87,7 @@ def test_invariants_hold_through_steady_state(small: Callable[..., DriveModel]) 
     now_us = 0.0
     for seed in range(8):
         now_us = write_at_random(drive, now_us, 1000, seed)
-        drive.check()
+        check(drive)
     assert drive.counters()["erases"] > 0
 
 
@@ -116,10 +117,10 @@ def test_the_check_detects_a_broken_invariant(
 ) -> None:
     drive = FlashDrive(small())
     write_at_random(drive, 0.0, 4000)
-    drive.check()
+    check(drive)
     damage(drive)
     with pytest.raises(AssertionError, match=r"has|hold|holds|mapped|free"):
-        drive.check()
+        check(drive)
 
 
 def steady_write_amplification(model: DriveModel) -> float:
@@ -158,7 +159,7 @@ def test_a_purge_undoes_the_write_cliff(small: Callable[..., DriveModel]) -> Non
     now_us = write_at_random(drive, now_us, 500)
     assert 1e6 * 500 / (now_us - start) < fresh / 3
     drive.purge(now_us)
-    drive.check()
+    check(drive)
     assert drive.counters()["mapped_pages"] == 0
     assert iops(drive, now_us, 128) == pytest.approx(fresh)
 
@@ -172,7 +173,7 @@ def test_idle_time_restores_the_slc_cache(small: Callable[..., DriveModel]) -> N
     rested = iops(drive, now_us + 10e6, 64)
     assert rested > 2 * tired
     assert drive.counters()["mapped_pages"] >= mapped
-    drive.check()
+    check(drive)
 
 
 def test_a_short_pause_restores_nothing(small: Callable[..., DriveModel]) -> None:
@@ -194,7 +195,7 @@ def test_idle_work_in_small_steps_has_the_same_result(small: Callable[..., Drive
     once.advance(begin + 2e6)
     assert often.counters() == once.counters()
     assert often.dump() == once.dump()
-    often.check()
+    check(often)
 
 
 @pytest.mark.parametrize(("offset", "length"), [(512, 512), (0, 512), (PAGE_BYTES - 512, 512), (512, PAGE_BYTES)])
@@ -282,7 +283,7 @@ def test_the_map_is_kept_without_timing(small: Callable[..., DriveModel]) -> Non
     assert write_at_random(drive, 7.0, 4000) == 7.0
     assert drive.submit(7.0, "read", 0, 1 << 20) == 7.0
     drive.advance(1e9)
-    drive.check()
+    check(drive)
     assert drive.counters()["mapped_pages"] > 900
 
 
@@ -301,7 +302,7 @@ def test_a_loaded_state_behaves_like_the_original(small: Callable[..., DriveMode
     original, copy = FlashDrive(small()), FlashDrive(small())
     now_us = write_at_random(original, 0.0, 3000)
     copy.load(original.dump())
-    copy.check()
+    check(copy)
     assert write_at_random(copy, now_us, 1000) == write_at_random(original, now_us, 1000)
     assert copy.dump() == original.dump()
 

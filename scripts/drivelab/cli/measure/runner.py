@@ -37,7 +37,7 @@ from drivelab.run import consent
 from drivelab.run.consent import snakemake_arguments
 from drivelab.trace.capturing.mounts import recover_mounts
 from drivelab.virtual import manage
-from drivelab.virtual.users import in_use
+from drivelab.virtual.manage import in_use
 from drivelab.workflow.check import check_engines
 from drivelab.workflow.cluster import SETTINGS, Cluster
 from drivelab.workflow.failures import explain

@@ -6,7 +6,6 @@ import fcntl
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -147,20 +146,12 @@ def _topmost(below: Mount, point: str, mounts: tuple[Mount, ...]) -> Mount:
     return below
 
 
-@dataclass(frozen=True)
-class Description:
-    """What a mount is, for people."""
-
-    words: str
-    cautions: tuple[str, ...]
-
-
-def describe(mount: Mount, path: str, device: str, host: Host) -> Description:
+def describe(mount: Mount, path: str, device: str, host: Host) -> tuple[str, tuple[str, ...]]:
     """Return words and cautions for a mount; `device` is the kernel name below it, or empty."""
     options = (*mount.options, *_ext_options(device, mount.kind, host), *folder_flags(path))
     shown = [option for option in dict.fromkeys(options) if _SHOWN_OPTIONS.fullmatch(option)]
     words = mount.kind + (f", mounted with {', '.join(shown)}" if shown else "")
-    return Description(words, tuple(_cautions(mount.kind, options)))
+    return words, tuple(_cautions(mount.kind, options))
 
 
 def _cautions(kind: str, options: tuple[str, ...]) -> Iterator[str]:
@@ -209,11 +200,6 @@ def btrfs_members(name: str, host: Host) -> tuple[list[str], str | None]:
             profiles = [path.name for path in sorted((folder.parent / "allocation/data").glob("*")) if path.is_dir()]
             return members, " and ".join(profiles) or None
     return [name], None
-
-
-def pool_of(source: str) -> str:
-    """Return the ZFS pool of a dataset."""
-    return source.partition("/")[0]
 
 
 def upper_folder(mount: Mount) -> Path | None:

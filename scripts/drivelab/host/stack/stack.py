@@ -71,51 +71,47 @@ class _Walk:
             yield from self._mount(mount, path)
 
     def _mount(self, mount: Mount, path: str) -> Iterator[Layer]:
-        device = self._device_below(mount)
-        about = file_systems.describe(mount, path, device or "", self.host)
+        # The number of a mount may be anonymous; its source then names the device.
+        device = name_of(mount.numbers, self.host) or self._named(mount.source)
+        title, notes = file_systems.describe(mount, path, device or "", self.host)
         kind = mount.kind
         if kind in file_systems.MEMORY:
-            yield Layer("memory", kind, f"{about.words}; memory, not a drive", about.cautions)
+            yield Layer("memory", kind, f"{title}; memory, not a drive", notes)
         elif kind in file_systems.NETWORK:
             warning = "The network, the server and caches on both sides are part of each number."
-            text = f"{file_systems.NETWORK[kind]} ({about.words}) from {mount.source}"
-            yield Layer("network", kind, text, (*about.cautions, warning))
+            text = f"{file_systems.NETWORK[kind]} ({title}) from {mount.source}"
+            yield Layer("network", kind, text, (*notes, warning))
         elif kind in file_systems.KERNEL:
             yield Layer("file system", kind, f"{kind}, files that the kernel computes", ("It is not storage.",))
         elif kind == "overlay":
-            yield Layer("overlay", kind, about.words, (
-                *about.cautions, "The first write to a file of a lower folder copies the whole file."))  # fmt: skip
+            yield Layer("overlay", kind, title, (
+                *notes, "The first write to a file of a lower folder copies the whole file."))  # fmt: skip
             yield from self._folder_below(file_systems.upper_folder(mount), "its upper folder")
         elif kind == "ecryptfs":
-            yield Layer("file system", kind, about.words, about.cautions)
+            yield Layer("file system", kind, title, notes)
             yield from self._folder_below(Path(mount.source), "its lower folder")
         elif kind == "zfs":
-            pool = file_systems.pool_of(mount.source)
-            yield Layer("file system", kind, f"{about.words}, of the pool {pool}", about.cautions)
+            pool = mount.source.partition("/")[0]
+            yield Layer("file system", kind, f"{title}, of the pool {pool}", notes)
             yield _unknown(pool, f"ZFS pool {pool}; its disks are unknown here: zpool status {pool}")
         elif kind.startswith("fuse"):
             warning = "A program in user space serves each access, which costs CPU time and latency."
-            yield Layer("FUSE", kind, about.words, (*about.cautions, warning))
+            yield Layer("FUSE", kind, title, (*notes, warning))
             yield from self._device(device, mount.source)
         elif kind == "btrfs" and device is not None:
-            yield from self._btrfs(device, about)
+            yield from self._btrfs(device, title, notes)
         else:
-            yield Layer("file system", kind, about.words, about.cautions)
+            yield Layer("file system", kind, title, notes)
             for source in mount.source.split(":") if kind == "bcachefs" else [mount.source]:
                 yield from self._device(self._named(source) if kind == "bcachefs" else device, source)
 
-    def _btrfs(self, device: str, about: file_systems.Description) -> Iterator[Layer]:
+    def _btrfs(self, device: str, title: str, notes: tuple[str, ...]) -> Iterator[Layer]:
         members, profile = file_systems.btrfs_members(device, self.host)
         spread = f", on {len(members)} devices" if len(members) > 1 else ""
         data = f", data profile {profile}" if spread and profile else ""
-        yield Layer("file system", "btrfs", f"{about.words}{spread}{data}", about.cautions)
+        yield Layer("file system", "btrfs", f"{title}{spread}{data}", notes)
         for member in members:
             yield from self._device(member, member)
-
-    def _device_below(self, mount: Mount) -> str | None:
-        """Return the block device of a mount: by its number, or by its source if the number is anonymous."""
-        by_number = name_of(mount.numbers, self.host)
-        return by_number if by_number is not None else self._named(mount.source)
 
     def _named(self, source: str) -> str | None:
         try:

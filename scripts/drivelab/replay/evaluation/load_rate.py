@@ -100,9 +100,6 @@ class Requests:
         """Return the number of completed requests of an operation."""
         return int(np.count_nonzero(np.isfinite(self.complete) & (self.operation == operation)))
 
-    def completions_in(self, first_us: float, last_us: float) -> int:
-        return int(np.count_nonzero((self.complete > first_us) & (self.complete <= last_us)))
-
 
 def read_requests(folder: Path) -> Requests:
     """Read the evidence of one measurement; raises UserError if it is missing or damaged."""
@@ -168,7 +165,7 @@ def _achieved_iops(measured: Sequence[Requests]) -> float:
     completions, span_us = 0, 0.0
     for part in measured:
         due = counted(part.due)
-        completions += part.completions_in(float(due[0]), float(due[-1]))
+        completions += int(np.count_nonzero((part.complete > due[0]) & (part.complete <= due[-1])))
         span_us += float(due[-1] - due[0])
     return 1e6 * completions / span_us if span_us else 0.0
 

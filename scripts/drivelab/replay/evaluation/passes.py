@@ -44,9 +44,11 @@ def pass_metrics(replays: Sequence[Mapping[str, Any]]) -> dict[str, float | None
     """
     moving = [replay for replay in replays if replay["reads_and_writes"]]
     busy_s = _sum([replay["busy_s"] for replay in moving])
-    by_s = busy_s or _sum([_own_time_s(replay) for replay in moving])
+    rates = [(replay["bytes"], replay["bandwidth_mib_s"]) for replay in moving]
+    by_s = busy_s or _sum([rate_mib_s and size / MIB / rate_mib_s for size, rate_mib_s in rates])
     bandwidth = sum(replay["bytes"] for replay in moving) / MIB / by_s if by_s else None
-    total_us = _sum([_total_access_time_us(replay) for replay in moving])
+    times = [(replay["access_time_us"], replay["reads_and_writes"]) for replay in moving]
+    total_us = _sum([time_us and time_us * count for time_us, count in times])
     access_time_us = total_us / sum(replay["reads_and_writes"] for replay in moving) if total_us else None
     return {
         "busy_s": busy_s,
@@ -55,14 +57,6 @@ def pass_metrics(replays: Sequence[Mapping[str, Any]]) -> dict[str, float | None
         "score": score(bandwidth, access_time_us) if busy_s else None,
         "duration_s": _sum([replay["duration_s"] for replay in replays]),
     }
-
-
-def _own_time_s(replay: Mapping[str, Any]) -> Any:
-    return replay["bandwidth_mib_s"] and replay["bytes"] / MIB / replay["bandwidth_mib_s"]
-
-
-def _total_access_time_us(replay: Mapping[str, Any]) -> Any:
-    return replay["access_time_us"] and replay["access_time_us"] * replay["reads_and_writes"]
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

@@ -134,7 +134,8 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: str) -> dict[str,
         **_streams(replayed),
         "host": {"wakeup_us": _wakeup(results)},
         "issued_by": _issued_by(results),
-        "buffers": _buffers(results),
+        # Earlier versions always registered buffers, or refused the replay.
+        "buffers": "plain" if results.get("plain_buffers") else "registered",
     }
     if body["buffers"] == "plain" and not results.get("nvme"):
         body["marks"].append(_PLAIN)
@@ -234,11 +235,6 @@ def _streams(requests: Requests) -> dict[str, Any]:
         name: by_stream[by_stream["stream_kind"] == kind].drop(columns="stream_kind").to_dict("records")
         for name, kind in (("streams", "stream"), ("processes", "process"))
     }
-
-
-def _buffers(results: Mapping[str, Any]) -> str:
-    """Return the kind of io_uring buffers. Earlier versions always registered buffers, or refused the replay."""
-    return "plain" if results.get("plain_buffers") else "registered"
 
 
 def _issued_by(results: Mapping[str, Any]) -> str | None:

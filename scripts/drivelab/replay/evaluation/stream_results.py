@@ -42,7 +42,7 @@ def streams(requests: Requests) -> pd.DataFrame:
     names = [str(name) or UNKNOWN for name in process.categories]
     kinds = length << 2 | sequential(requests)[used].astype(np.int64) << 1 | requests.operation[used]
     served = (length, requests.latency_us[used], requests.trace_latency_us[used])
-    rows = [*_rows("stream", kinds, _stream_of, *served)]
+    rows = [*_rows("stream", kinds, lambda kind: stream_name(bool(kind & 2), kind >> 2, OPERATIONS[kind & 1]), *served)]
     rows += _rows("process", process.codes[used], names.__getitem__, *served)
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(dict.fromkeys(_FLOATS, np.float64))
 
@@ -59,10 +59,6 @@ def sequential(requests: Requests) -> Flags:
         rows = np.flatnonzero((operation == direction) & (length > 0))
         flags[rows] = follows(offset[rows], offset[rows] + length[rows])
     return flags
-
-
-def _stream_of(kind: int) -> str:
-    return stream_name(bool(kind & 2), kind >> 2, OPERATIONS[kind & 1])
 
 
 def _rows(

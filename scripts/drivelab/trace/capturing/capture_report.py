@@ -10,6 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from drivelab.virtual.fuse import process_state
+
 REPORT_NAME = "capture.json"
 LOSSES = {
     "overrun": "the ring was full and old events were overwritten",
@@ -157,11 +159,7 @@ def started(pid: int) -> str:
 
 def alive(pid: int, start: str) -> bool:
     """Return whether that process runs; a zombie does not."""
-    try:
-        fields = _fields(pid)
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-    return fields[19] == start and fields[0] not in ("Z", "X")
+    return str(process_state(pid)[1]) == start
 
 
 def marked(mark: str) -> list[int]:

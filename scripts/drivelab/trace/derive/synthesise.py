@@ -19,19 +19,18 @@ from drivelab.core.errors import UserError
 from drivelab.core.units import counted, format_amount, format_size
 from drivelab.plan.cell import Cell
 from drivelab.plan.grammar import load, resolve
-from drivelab.trace.parquet_schema import OPERATIONS, TraceFile, open_trace
+from drivelab.trace.parquet_schema import open_trace
 from drivelab.trace.records import refuse_source, writable
-from drivelab.trace.statistics.batch import UNKNOWN, Batch, Ints
-from drivelab.trace.statistics.count import count
-from drivelab.trace.statistics.streams import STREAMS
+from drivelab.trace.statistics.count import tables
+from drivelab.trace.statistics.requests import Requests, opened
 from drivelab.trace.trace_catalogue import sha256_of
 
 _PROTOCOL = Template(Path(__file__).with_name("synthetic_protocol.yaml").read_text(encoding="utf-8"))
 DEEPEST = 4096
 """Largest queue depth of the protocol grammar."""
-_COLUMNS = ("queue_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _SECTOR_BYTES = 512
+_NO_WORKLOAD = "has no workload: no read or write moves data"
 Streams: TypeAlias = pd.DataFrame
 """Columns operation, length_bytes, sequential, requests, bytes, share_pct, pattern, read_share, depth (maybe NaN)."""
 
@@ -54,15 +53,18 @@ def synthesise(source: Path, output: Path, *, streams: int = 9, block_bytes: int
         )
     refuse_source(output, [source])
     with open_trace(source) as trace:
-        tables = count(source, source.stem) if trace.rows else {}
-        if not tables or tables["trace_streams"].empty:
-            raise UserError(f"{source}: has no workload: no read or write moves data")
-        facts = tables["trace_overview"].iloc[0]
-        every, rounded = _rounded(tables["trace_streams"], block_bytes)
+        if not trace.rows:
+            raise UserError(f"{source}: {_NO_WORKLOAD}")
+    with opened(source) as requests:
+        counts = tables(requests, source.stem)
+        if counts["trace_streams"].empty:
+            raise UserError(_NO_WORKLOAD)
+        facts = counts["trace_overview"].iloc[0]
+        every, rounded = _rounded(counts["trace_streams"], block_bytes)
         chosen = every.head(streams)
-        depths = _depths(trace, _rows(chosen), block_bytes, int(facts["length_step_bytes"]))
-        chosen, depth = chosen.assign(depth=depths[:-1]), depths[-1]
-        losses = list(_losses(facts, tables["trace_operations"], every.iloc[len(chosen) :], depth))
+        chosen = chosen.assign(depth=_depths(requests, _rows(chosen), block_bytes, int(facts["length_step_bytes"])))
+        depth = mean_depth(requests, "trace WHERE true")
+        losses = list(_losses(facts, counts["trace_operations"], every.iloc[len(chosen) :], depth))
         if rounded:
             losses.append(f"sizes: {rounded} requests rounded up to multiples of {format_size(block_bytes)}")
         text = _PROTOCOL.substitute(
@@ -70,7 +72,7 @@ def synthesise(source: Path, output: Path, *, streams: int = 9, block_bytes: int
             shown=f"{chosen['share_pct'].sum():.3g}",
             losses="\n".join(fill(text, 110, initial_indent="# * ", subsequent_indent="#   ") for text in losses),
             name=output.stem,
-            **_origin(trace.provenance, source),
+            **_origin(requests.provenance, source),
             depth=whole_depth(depth),
             range=f"{_range_pct(facts):.2f}",
             cells="\n".join(f"        - {_cell(stream)}" for stream in _rows(chosen)),
@@ -117,51 +119,28 @@ def _rounded(table: pd.DataFrame, block_bytes: int) -> tuple[Streams, int]:
     return streams.sort_values(order, ascending=[False, True, True, True], ignore_index=True), rounded
 
 
-class BusyTime:
-    """Busy time of requests in begin order; exact, without storing requests."""
-
-    def __init__(self) -> None:
-        self.busy_ns = 0
-        """Time with at least one request in flight."""
-        self.total_ns = 0.0
-        """Sum of the in-flight times of all requests."""
-        self._reach_ns = np.iinfo(np.int64).min
-
-    def add(self, begin_ns: Ints, end_ns: Ints) -> None:
-        """Add requests; `begin_ns` ascends over all calls; shapes (requests,)."""
-        if begin_ns.size:
-            reach_ns = np.maximum.accumulate(np.concatenate([[self._reach_ns], end_ns]))
-            self.busy_ns += int(np.maximum(end_ns - np.maximum(begin_ns, reach_ns[:-1]), 0).sum())
-            self.total_ns += float((end_ns - begin_ns).sum(dtype=np.float64))
-            self._reach_ns = int(reach_ns[-1])
-
-    @property
-    def depth(self) -> float:
-        """Time-weighted mean depth while any request was in flight, or NaN."""
-        return self.total_ns / self.busy_ns if self.busy_ns else math.nan
+def mean_depth(requests: Requests, chosen: str) -> float:
+    """Return the mean depth of the chosen requests, in SQL a table and a condition, while any was in flight, or NaN."""
+    time_ns = requests.row(f"""
+        SELECT sum(complete_ns - queue_ns) AS total, sum(greatest(complete_ns - greatest(queue_ns, reached), 0)) AS busy
+        FROM (SELECT queue_ns, complete_ns, coalesce(lag(latest) OVER (), queue_ns) AS reached
+              FROM (SELECT queue_ns, complete_ns, max(complete_ns) OVER (ROWS UNBOUNDED PRECEDING) AS latest
+                    FROM {chosen} AND complete_ns IS NOT NULL))""")
+    return time_ns["total"] / time_ns["busy"] if time_ns["busy"] else math.nan
 
 
-def _depths(trace: TraceFile, streams: Sequence[Any], block_bytes: int, step_bytes: int) -> list[float]:
-    """Return the depth of each stream, then that of all requests; sizes were counted in steps."""
-    busy, every = [BusyTime() for _ in streams], BusyTime()
-    earlier = {operation: np.full(STREAMS, -1, np.int64) for operation in ("read", "write")}
-    for batch in (Batch(requests) for requests in trace.batches(_COLUMNS) if requests.num_rows):
-        ended = batch.complete_ns != UNKNOWN
-        every.add(batch.queue_ns[ended], batch.complete_ns[ended])
-        for operation in earlier:
-            rows = np.flatnonzero(batch.transfers & (batch.operation == OPERATIONS.index(operation)))
-            ends = np.concatenate([earlier[operation], batch.end_bytes[rows]])
-            before = np.lib.stride_tricks.sliding_window_view(ends, STREAMS)[: rows.size]
-            sequential = (before == batch.offset_bytes[rows, np.newaxis]).any(axis=1)
-            earlier[operation] = ends[-STREAMS:]
-            size = -(-batch.length_bytes[rows] // step_bytes) * step_bytes
-            size = -(-size // block_bytes) * block_bytes
-            for stream, time in zip(streams, busy, strict=True):
-                if stream.operation == operation:
-                    same = (size == stream.length_bytes) & (sequential == stream.sequential)
-                    chosen = rows[same & ended[rows]]
-                    time.add(batch.queue_ns[chosen], batch.complete_ns[chosen])
-    return [time.depth for time in (*busy, every)]
+def _depths(requests: Requests, streams: Sequence[Any], block_bytes: int, step_bytes: int) -> list[float]:
+    """Return the depth of each stream; sizes were counted in steps."""
+    counted_bytes = f"(length_bytes + {step_bytes - 1}) // {step_bytes} * {step_bytes}"
+    size_bytes = f"({counted_bytes} + {block_bytes - 1}) // {block_bytes} * {block_bytes}"
+    return [
+        mean_depth(
+            requests,
+            f"moves WHERE operation = '{stream.operation}' AND sequential = {bool(stream.sequential)} "
+            f"AND {size_bytes} = {stream.length_bytes}",
+        )
+        for stream in streams
+    ]
 
 
 def whole_depth(depth: float) -> int:

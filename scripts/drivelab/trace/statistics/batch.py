@@ -1,4 +1,4 @@
-"""Convert a batch of requests to numpy arrays, and check its extents."""
+"""Convert a batch of requests to numpy arrays, and check and unite its extents."""
 
 from __future__ import annotations
 
@@ -28,6 +28,22 @@ def ints(column: pa.Array) -> Ints:
     if column.null_count:
         column = pc.fill_null(column, pa.scalar(UNKNOWN, column.type))
     return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
+
+
+def union(begin: Ints, end: Ints, gap: int = 0) -> tuple[Ints, Ints]:
+    """Return the union of extents [begin, end), ascending, with gaps up to `gap` filled, and overwrite the arrays.
+
+    Begins and ends are sorted separately: before a gap there are as many ends as begins. This is several times faster
+    than sorting pairs.
+    """
+    if not begin.size:
+        return begin, end
+    begin.sort()
+    end.sort()
+    first = np.ones(begin.size, np.bool_)
+    np.greater(begin[1:] - end[:-1], gap, out=first[1:])
+    last = np.append(first[1:], True)
+    return begin[first], end[last]
 
 
 class Batch:

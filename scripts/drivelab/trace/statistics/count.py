@@ -59,7 +59,8 @@ def count(path: Path, trace: str) -> dict[str, pd.DataFrame]:
 def tables(requests: Requests, trace: str) -> dict[str, pd.DataFrame]:
     """Return the tables of an open trace; each has the trace's name as last column."""
     kinds, step_bytes = requests.kinds
-    latency, arrivals = _latency(requests), _arrivals(requests)
+    latency = _latency(requests)
+    arrivals = requests.rows(histogram_sql("SELECT queue_ns - lag(queue_ns) OVER () AS value FROM trace"))
     in_flight, at_drive, merged = depths(requests)
     all_streams = streams(kinds, step_bytes)
     sizes = kinds.groupby(["operation", "length_bytes"], as_index=False)["requests"].sum()
@@ -88,11 +89,6 @@ def _latency(requests: Requests) -> pd.DataFrame:
     bins = requests.rows(histogram_sql(values))
     order = [bins["operation"].map(OPERATIONS.index), bins["phase"].map(list(PHASES).index), bins["low"]]
     return bins.iloc[np.lexsort(order[::-1])].reset_index(drop=True) if len(bins) else bins
-
-
-def _arrivals(requests: Requests) -> pd.DataFrame:
-    """Return the histogram of the times between arrivals."""
-    return requests.rows(histogram_sql("SELECT queue_ns - lag(queue_ns) OVER () AS value FROM trace"))
 
 
 SCALES_NS = tuple(10**power for power in range(6, 12))

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from drivelab.trace.statistics.batch import READ, WRITE, Batch, Ints, Words
+from drivelab.trace.statistics.batch import READ, WRITE, Batch, Ints, Words, union
 
 BLOCK_SHIFT = 12
 WORD_SHIFT = 6
@@ -40,9 +40,9 @@ def touched_words(database: duckdb.DuckDBPyConnection) -> tuple[Ints, int]:
         (count,) = database.execute("SELECT count(*) FROM ranges").fetchone() or (0,)
         if count <= MOST_WORDS:
             ranges = database.execute("SELECT low, high FROM ranges").fetchnumpy()
-            first, last = union(ranges["low"], ranges["high"])
-            if float((last - first).sum(dtype=np.float64)) + first.size <= MOST_WORDS:
-                return np.concatenate([np.zeros(0, np.int64), *(words for _, words in _members(first, last))]), shift
+            begin, end = union(ranges["low"].copy(), ranges["high"] + 1)
+            if float((end - begin).sum(dtype=np.float64)) <= MOST_WORDS:
+                return np.concatenate([np.zeros(0, np.int64), *(words for _, words in _members(begin, end))]), shift
         shift += 1
 
 
@@ -67,7 +67,7 @@ def touched_blocks(
             for direction, other in ((READ, WRITE), (WRITE, READ)):
                 moved = np.flatnonzero(batch.transfers[begin:end] & (batch.operation[begin:end] == direction)) + begin
                 first, last = batch.offset_bytes[moved] >> shift, (batch.end_bytes[moved] - 1) >> shift
-                for word, bits in _masks(*union(first, last)):
+                for word, bits in _masks(*union(first, last + 1)):
                     at = np.searchsorted(words, word)
                     before, here = done[direction][at], of_interval[at]
                     new, new_of_all = _count(bits & ~before), _count(bits & ~(before | done[other][at]))
@@ -78,31 +78,21 @@ def touched_blocks(
     return pd.DataFrame(counts, columns=["new", "read", "written", "working"])
 
 
-def union(first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Return disjoint ascending ranges with the same members; ends are inclusive."""
-    if not first.size:
-        return first, last
-    order = np.argsort(first)
-    first, reach = first[order], np.maximum.accumulate(last[order])
-    begins = np.concatenate([[True], first[1:] > reach[:-1]])
-    ends = np.concatenate([begins[1:], [True]])
-    return first[begins], reach[ends]
-
-
-def _members(first: Ints, last: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Yield pieces of (range number, member), ascending within each range."""
-    after: Ints = np.cumsum(last - first + 1)
+def _members(begin: Ints, end: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Yield pieces of (extent number, member), ascending within each extent."""
+    after: Ints = np.cumsum(end - begin)
     total = int(after[-1]) if after.size else 0
     for low in range(0, total, PIECE):
         place = np.arange(low, min(low + PIECE, total), dtype=np.int64)
         ranges = np.asarray(np.searchsorted(after, place, side="right"), np.int64)
-        yield ranges, last[ranges] - (after[ranges] - 1 - place)
+        yield ranges, end[ranges] - (after[ranges] - place)
 
 
-def _masks(first: Ints, last: Ints) -> Iterator[tuple[Ints, Words]]:
-    """Yield words of disjoint ascending ranges of blocks, and the bits of each word's blocks."""
-    for ranges, words in _members(first >> WORD_SHIFT, last >> WORD_SHIFT):
-        low, high = first[ranges], last[ranges]
+def _masks(begin: Ints, end: Ints) -> Iterator[tuple[Ints, Words]]:
+    """Yield words of disjoint ascending extents of blocks, and the bits of each word's blocks."""
+    last = end - 1
+    for ranges, words in _members(begin >> WORD_SHIFT, (last >> WORD_SHIFT) + 1):
+        low, high = begin[ranges], last[ranges]
         bits = np.where(words == low >> WORD_SHIFT, _ALL << (low & 63).astype(np.uint64), _ALL)
         bits &= np.where(words == high >> WORD_SHIFT, _ALL >> (63 - (high & 63)).astype(np.uint64), _ALL)
         begins = np.flatnonzero(np.concatenate([[True], words[1:] != words[:-1]]))

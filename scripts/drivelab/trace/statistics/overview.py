@@ -61,8 +61,10 @@ def overview(
     bytes_of = by_operation.set_index("operation")["bytes"]
     origin = ("title", "application", "source", "backend", "format_imported", "kernel", "first_event")
     queue_depth = in_flight.statistics()
+    if not requests.has_queue_times:
+        queue_depth = dict.fromkeys(queue_depth, math.nan)
     row = {
-        **{name: _text(provenance.get(name)) for name in origin},
+        **{name: None if (text := provenance.get(name)) in (None, "") else str(text) for name in origin},
         "marks": list(marks),
         "notes": list(marks.values()),
         "capacity_bytes": provenance.get("capacity_bytes"),
@@ -92,7 +94,7 @@ def overview(
         "interarrival_max_us": largest(arrivals) / 1e3,
         "interarrival_variation": variation(arrivals),
         "bin_error_pct": ERROR_PCT,
-        **{f"queue_depth_{name}": _if(requests.has_queue_times, value) for name, value in queue_depth.items()},
+        **{f"queue_depth_{name}": value for name, value in queue_depth.items()},
         **{f"dispatch_depth_{name}": value for name, value in dispatched.statistics().items()},
         **_idle(requests, in_flight),
         "merged": merged,
@@ -223,11 +225,3 @@ def _counts(counts: Mapping[str, int]) -> str:
 def _share(part: float, whole: float) -> float:
     """Return a percentage; NaN if `whole` is 0."""
     return 100 * float(part) / float(whole) if whole else math.nan
-
-
-def _if(known: bool, value: float) -> float:
-    return value if known else math.nan
-
-
-def _text(value: Any) -> str | None:
-    return None if value in (None, "") else str(value)

@@ -23,7 +23,8 @@ from drivelab.recording.writer import read_journal
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure as run_measurement
 from drivelab.tables.windows import windows_table
-from drivelab.trace.derive.synthesise import BusyTime, synthesise
+from drivelab.trace.derive.synthesise import mean_depth, synthesise
+from drivelab.trace.statistics.requests import opened
 
 MIB = 1 << 20
 
@@ -63,19 +64,15 @@ def test_streams_match_their_definition(rows: list[Row], most: int, block_bytes:
     assert shown + report["left_out_pct"] == pytest.approx(100)
 
 
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15)), max_size=12), st.integers(1, 5))
-def test_busy_time_equals_counting_every_instant(spans: list[tuple[int, int]], size: int) -> None:
+@unhurried
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15)), min_size=1, max_size=12), batch_sizes)
+def test_mean_depth_equals_counting_every_instant(spans: list[tuple[int, int]], size: int) -> None:
     spans.sort()
-    busy = BusyTime()
-    for first in range(0, len(spans), size):
-        begin, length = np.array(spans[first : first + size], np.int64).T
-        busy.add(begin, begin + length)
+    rows = [Row(begin, None, begin + length, "write", 0, 4096) for begin, length in spans]
     at = [sum(begin <= now < begin + length for begin, length in spans) for now in range(60)]
-    assert busy.busy_ns == sum(map(bool, at))
-    assert busy.total_ns == sum(at)
-    assert busy.depth == (
-        pytest.approx(sum(at) / sum(map(bool, at))) if any(at) else pytest.approx(math.nan, nan_ok=True)
-    )
+    with TemporaryDirectory() as name, batches_of(size), opened(write(Path(name) / "a.parquet", rows)) as requests:
+        depth = mean_depth(requests, "trace WHERE true")
+    assert depth == (pytest.approx(sum(at) / sum(map(bool, at))) if any(at) else pytest.approx(math.nan, nan_ok=True))
 
 
 def mixed_rows() -> list[Row]:

@@ -15,7 +15,7 @@ import pytest
 
 from drivelab.core.errors import UserError
 from drivelab.trace.formats import all_formats
-from drivelab.trace.formats.common import sorting, source
+from drivelab.trace.formats.common import importing, source
 from drivelab.trace.formats.common.importing import import_trace, list_volumes
 from drivelab.trace.parquet_schema import BATCH_ROWS, open_trace, read_trace
 
@@ -105,7 +105,7 @@ def test_several_volumes_are_not_mixed(tmp_path: Path, monkeypatch: pytest.Monke
         import_trace(path, tmp_path / "t.parquet", volume="9")
     volumes, tally = list_volumes(path)
     assert (volumes, tally.malformed) == ({"7": 3, "8": 3}, 0)
-    monkeypatch.setattr(sorting, "MOST_VOLUMES", 1)
+    monkeypatch.setattr(importing, "MOST_VOLUMES", 1)
     with pytest.raises(UserError, match="has more than 1 volumes"):
         import_trace(path, tmp_path / "u.parquet", volume="7")
 
@@ -148,7 +148,7 @@ def test_unsorted_rows_are_sorted_with_ties_in_file_order(tmp_path: Path) -> Non
 def test_a_row_too_late_for_the_window_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "HEAD_BYTES", 1 << 10)
     monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 10)
-    monkeypatch.setattr(sorting, "WINDOW_ROWS", 100)
+    monkeypatch.setattr(importing, "WINDOW_ROWS", 100)
     path = tmp_path / "file"
     times = list(range(1000, 3000))
     times[500] = times[450]  # 50 rows late

@@ -10,10 +10,9 @@ import pytest
 
 from drivelab.core.errors import UserError
 from drivelab.host.placement import Topology
-from drivelab.replay import thread_choice
+from drivelab.replay import native
 from drivelab.replay.engine_records import SCHEDULE_RECORD, ScheduleWriter
-from drivelab.replay.native import EngineOptions
-from drivelab.replay.thread_choice import chosen, wanted_threads
+from drivelab.replay.native import EngineOptions, chosen, wanted_threads
 
 
 def schedule(folder: Path, gap_ns: float, depth: int = 0, burst_gap_ns: float | None = None) -> Path:
@@ -71,16 +70,16 @@ def test_named_cpus_give_the_number_of_threads(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr("os.cpu_count", lambda: 8)
     options = EngineOptions(cpus=(2, 3))
     assert options.threads == 2
-    assert thread_choice.issuing(options, SimpleNamespace(device=None), tmp_path) is options  # type: ignore[arg-type]
+    assert native.issuing(options, SimpleNamespace(device=None), tmp_path) is options  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"threads .1. and CPUs .2. differ; name one CPU a thread"):
         EngineOptions(threads=1, cpus=(2, 3))
 
 
 def test_one_thread_polls_for_commands_of_an_older_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 8)
-    monkeypatch.setattr(thread_choice, "topology", lambda machine, device: seen(8))
+    monkeypatch.setattr(native, "topology", lambda machine, device: seen(8))
     target, path = SimpleNamespace(device=None), schedule(tmp_path, 0, 512)
     for release, threads in (("6.4.0", 1), ("6.5.0", 4)):
         monkeypatch.setattr("os.uname", lambda release=release: SimpleNamespace(release=release))
-        options = thread_choice.issuing(EngineOptions(nvme=True, polled=True), target, path)  # type: ignore[arg-type]
+        options = native.issuing(EngineOptions(nvme=True, polled=True), target, path)  # type: ignore[arg-type]
         assert options.threads == threads
