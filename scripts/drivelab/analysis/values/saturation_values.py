@@ -69,17 +69,13 @@ def saturating(measured: pd.DataFrame) -> pd.Series:
     firsts = measured.groupby(["recording", "workload"], sort=False)["step"].min()
     # the first two workloads of a recording suffice: another workload came before each later one
     ordered = firsts.sort_values(kind="stable").groupby(level="recording", sort=False)
-    first, second = (_by_recording(ordered.nth(number)) for number in (0, 1))
+    first, second = (ordered.nth(number).reset_index("workload") for number in (0, 1))
     recordings = measured["recording"]
     is_first = measured["workload"].astype(object) == recordings.map(first["workload"]).astype(object)
     others = recordings.map(second["step"]).astype(float).where(is_first, recordings.map(first["step"]))
     begins = measured.groupby(["recording", "cell_label"], sort=False)["step"].transform("min")
     later = others.notna() & (others < begins)
     return fresh & ~later
-
-
-def _by_recording(firsts: pd.Series) -> pd.DataFrame:
-    return firsts.reset_index("workload")
 
 
 LAST_SHARE = 0.2

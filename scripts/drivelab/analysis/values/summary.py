@@ -242,11 +242,11 @@ def pooled_disturbance_pct(values: Iterable[Mapping[str, Any]]) -> float | None:
     load than taints, scatter too, and the tests use the scatter between recordings.
     """
     values = list(values)
-    bounds_pct = np.array([value["disturbance_pct"] for value in values], dtype=float)
-    unbounded = {value["verdict"] for value, is_unknown in zip(values, np.isnan(bounds_pct), strict=True) if is_unknown}
-    if not np.nansum(bounds_pct) or not unbounded <= {*FINE, RSE_TOO_HIGH}:
+    unbounded = {value["verdict"] for value in values if pd.isna(value["disturbance_pct"])}
+    logs = np.log1p(np.nan_to_num(np.array([value["disturbance_pct"] for value in values], dtype=float)) / 100)
+    if not logs.any() or not unbounded <= {*FINE, RSE_TOO_HIGH}:
         return None
-    return 100 * math.expm1(float(np.log1p(np.nan_to_num(bounds_pct) / 100).mean()))
+    return 100 * math.expm1(float(logs.mean()))
 
 
 def _mean_pct(changes: list[float | None]) -> float | None:
