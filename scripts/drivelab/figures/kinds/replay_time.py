@@ -223,7 +223,7 @@ def replay_phases(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
 
     def phases(panel: Panel) -> Sequence[Artist]:
         """Shade alternate phases and name them above the first axes."""
-        for number, (_, part) in enumerate(passes.groupby(_begins(passes["phase"]))):
+        for number, (_, part) in enumerate(passes.groupby((passes["phase"] != passes["phase"].shift()).cumsum())):
             first, last = part.index[0] + 0.5, part.index[-1] + 1.5
             panel.axes.axvspan(first, last, color=_SHADES[number % 2], zorder=0, linewidth=0, gid="phase")
             if panel.is_first:
@@ -234,8 +234,3 @@ def replay_phases(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
         "Consistency: pass by pass", metrics, X("place", "Pass (number)", "rounds"), stacked=True, row_in=1.8,
         looks=lambda points: looks, linear=metrics, marks=phases,
     ).draw(table.drop(columns="drive").astype(dict.fromkeys(metrics, float)))  # fmt: skip
-
-
-def _begins(phases: pd.Series) -> pd.Series:
-    """Return the number of the stretch of one phase that each pass belongs to."""
-    return (phases != phases.shift()).cumsum()

@@ -69,7 +69,7 @@ def label(figure: Figure, overview: pd.Series) -> None:
 
 
 def _extent(requests: int, duration_s: float) -> str:
-    many = f"{requests:,} request{'' if requests == 1 else 's'}"
+    many = _many(requests, "requests")
     return f"{many} in {format_time(duration_s)}" if duration_s else f"{many} at one instant"
 
 
