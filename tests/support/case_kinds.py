@@ -12,18 +12,18 @@ from typing import Any
 import made_up_hosts
 import pytest
 import yaml
-from storage_places import Place
+from run_cases import OF_RUNS
+from storage_places import AHCI, Place
 
 from drivelab.campaign.commands import fio_commands
 from drivelab.campaign.estimate import Estimate, Trace, estimate
 from drivelab.campaign.outlook import Outlook
 from drivelab.campaign.planning import Campaign
-from drivelab.criteria import taint
 from drivelab.drives.openers import Host
 from drivelab.fio.job import job_text
 from drivelab.host.catalogue import catalogue
 from drivelab.host.settings import snapshot
-from drivelab.host.stack import device_class
+from drivelab.host.stack import device_class, stack
 from drivelab.host.stack.file_systems import Mount, describe
 from drivelab.plan.cell import Cell
 from drivelab.plan.design import Design
@@ -239,6 +239,24 @@ def _device(given: dict[str, Any], folder: Path) -> list[str]:
     return [found, device_class.words(name, found, place.host)]
 
 
+def _stack(given: dict[str, Any], folder: Path) -> list[Any]:
+    """The layers below a path and their class, on a host that is `made` by methods of `Place` and two more steps."""
+    place = Place(folder)
+    for step, *arguments in given["made"]:
+        named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
+        if step == "SATA":
+            place.disk(arguments[0], AHCI.replace("ata1", f"ata{ord(arguments[0][-1])}"), queue__rotational="0",
+                       device__vendor="ATA", device__model=f"disk {arguments[0]}")  # fmt: skip
+        elif step == "folder":
+            (place.sys / arguments[0]).mkdir(parents=True)
+        else:
+            getattr(place, step)(*(tuple(each) if isinstance(each, list) else each for each in arguments), **named)
+    found = stack.layers(Path(given.get("at", "/data")), place.host)
+    assert stack.disks(found) == tuple(layer.name for layer in found if layer.kind == "disk")
+    shown = [[layer.kind, layer.name, layer.words, *layer.cautions] for layer in found]
+    return [*shown, stack.class_of(found, place.host)]
+
+
 def _mount(given: list[str], _: Path) -> list[str]:
     """The cautions of a file system with these options."""
     mount = Mount("1", "0", "0:1", "/", given[0], "x", tuple(given[1].split(",")))
@@ -270,21 +288,6 @@ def _mkfs(given: list[Any], _: Path) -> list[str]:
     """The arguments that make a file system, with those of a study."""
     kind, *words = given
     return file_system_device.arguments(FileSystem(kind, tuple(words)))
-
-
-def _taint(given: dict[str, float], _: Path) -> list[Any]:
-    """What taints a cell whose telemetry was quiet but for this, and whether it was throttled."""
-    quiet = {
-        "temperature_min_c": 40.0, "temperature_mean_c": 41.0, "temperature_max_c": 42.0, "temperature_limit_c": 70.0,
-        "temperature_alarm": 0.0, "steal_pct": 0.1, "load_pct": 3.0, "thermal_1_transitions": 0.0, "thermal_1_s": 0.0,
-    }  # fmt: skip
-    return [taint.taints(quiet | given, taint.DEFAULT), taint.throttled(quiet | given)]
-
-
-def _foreign(given: dict[str, Any], _: Path) -> list[Any]:
-    """What others wrote, by the kernel's counts in bytes and those of the program itself."""
-    found = taint.foreign_writes({taint.KERNEL: given["kernel"], **taint.own_writes(**given["own"])})
-    return [taint.foreign_words(found), taint.taints(found, taint.DEFAULT)]
 
 
 def _estimate(given: dict[str, Any], _: Path) -> dict[str, float]:
@@ -338,13 +341,13 @@ KINDS: dict[str, Callable[[Any, Path], Any]] = {
     "host setting": _setting,
     "virtual drive": _model,
     "device": _device,
+    "stack": _stack,
     "mount": _mount,
     "host": _host,
     "commands": _commands,
     "job": _job,
     "file system": _mkfs,
-    "telemetry of a cell": _taint,
-    "writes of others": _foreign,
     "estimate": _estimate,
     "outlook": _outlook,
+    **OF_RUNS,
 }

@@ -180,14 +180,6 @@ def held(name: str, descriptor: int) -> HeldDevice:
 
 
 @pytest.mark.parametrize(
-    ("block", "character"),
-    [("nvme0n1", "ng0n1"), ("nvme12n34", "ng12n34"), ("nvme0n1p1", None), ("sda", None), ("nvme0", None)],
-)
-def test_only_a_namespace_has_one(block: str, character: str | None) -> None:
-    assert nvme.character_name(block) == character
-
-
-@pytest.mark.parametrize(
     ("release", "crashes"),
     [("6.1.0-56-amd64", True), ("6.4.16", True), ("6.5.0", False), ("6.18.44-x", False), ("10.0", False), ("x", True)],
 )

@@ -12,7 +12,7 @@ from drivelab.core.errors import UserError
 from drivelab.drives import described, sysfs
 from drivelab.drives.identified import Identity
 from drivelab.drives.seal import Seal, judge
-from drivelab.drives.sysfs import VIRTUAL_CLOCK, Wear
+from drivelab.drives.sysfs import Wear
 
 WEAR = Wear(boot_id="b", diskseq="7", sectors_written=1000, sectors_discarded=10)
 NVME = replace(WEAR, lifetime_bytes_written=5_120_000)
@@ -26,59 +26,6 @@ def test_a_seal_is_intact_without_writes() -> None:
     assert verdict.reason == "the kernel's counters show no write or discard since the seal"
     assert Seal.from_mapping(SEAL.to_mapping()) == SEAL
     assert Seal.from_mapping(replace(SEAL, wear=NVME).to_mapping()).wear == NVME
-
-
-def test_the_virtual_clock_uses_the_models_counters() -> None:
-    wear = replace(WEAR, boot_id=VIRTUAL_CLOCK)
-    verdict = judge(replace(SEAL, wear=wear), "precondition", DRIVE, "abc", wear)
-    assert verdict.intact
-    assert verdict.reason.startswith("the drive model's counters show")
-
-
-@pytest.mark.parametrize(
-    ("stage", "drive", "plan", "live", "reason"),
-    [
-        ("purge", DRIVE, "abc", WEAR, "after precondition"),
-        ("precondition", replace(DRIVE, serial="S2"), "abc", WEAR, "another drive: serial number S1 → S2"),
-        (
-            "precondition",
-            replace(DRIVE, capacity_bytes=2 * 10**12),
-            "abc",
-            WEAR,
-            "capacity 1,000,000,000,000 bytes → 2,000,000,000,000 bytes",
-        ),
-        ("precondition", replace(DRIVE, model="Slow 2"), "abc", WEAR, "model Fast 1 → Slow 2"),
-        ("precondition", replace(DRIVE, wwid=None), "abc", WEAR, "world-wide name eui.1 → none"),
-        ("precondition", DRIVE, "xyz", WEAR, "another plan"),
-        ("precondition", DRIVE, "abc", replace(WEAR, boot_id="c"), "host was restarted"),
-        ("precondition", DRIVE, "abc", replace(WEAR, diskseq="8"), "re-attached"),
-        (
-            "precondition",
-            DRIVE,
-            "abc",
-            replace(WEAR, sectors_written=1008),
-            "programs wrote 4KiB and discarded 0B",
-        ),
-        ("precondition", DRIVE, "abc", replace(WEAR, sectors_discarded=12), "discarded 1KiB"),
-        ("precondition", DRIVE, "abc", replace(WEAR, sectors_written=900), "went backwards"),
-    ],
-)
-def test_a_broken_seal_has_its_reason(stage: str, drive: Identity, plan: str, live: Wear, reason: str) -> None:
-    verdict = judge(SEAL, stage, drive, plan, live)
-    assert not verdict.intact
-    assert reason in verdict.reason
-
-
-@pytest.mark.parametrize("change", [{"boot_id": "c"}, {"diskseq": "8"}])
-def test_the_drives_counter_replaces_reset_kernel_counters(change: dict[str, str]) -> None:
-    seal = replace(SEAL, wear=NVME)
-    live = replace(NVME, sectors_written=3, sectors_discarded=0, **change)  # type: ignore[arg-type]
-    verdict = judge(seal, "precondition", DRIVE, "abc", live)
-    assert verdict.intact
-    assert "drive's own counter" in verdict.reason
-    verdict = judge(seal, "precondition", DRIVE, "abc", replace(live, lifetime_bytes_written=5_632_000))
-    assert not verdict.intact
-    assert "500KiB of other writes" in verdict.reason
 
 
 @given(
