@@ -38,6 +38,7 @@ from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.plan.study_parts import MeasurementChoice
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.run import file_system_device
+from drivelab.trace.capturing import applications
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
@@ -231,6 +232,13 @@ def _model(given: dict[str, Any], _: Path) -> None:
     DriveModel.from_mapping("mine", {key: value for key, value in {**good, **given}.items() if value is not None})
 
 
+def _application(given: dict[str, Any], _: Path) -> None:
+    """An application with these keys changed, or without those that are null."""
+    good = {"title": "t", "file_system": "ext4", "size": "56MiB", "command": ["true"]}
+    body = {key: value for key, value in {**good, **given}.items() if value is not None}
+    applications.from_mapping(body.pop("name", "x"), body, "f.yaml")
+
+
 def _device(given: dict[str, Any], folder: Path) -> list[str]:
     """Class and words of a device by its name, its bus and files of its folder in /sys."""
     place, name = Place(folder), given["name"]
@@ -340,6 +348,7 @@ KINDS: dict[str, Callable[[Any, Path], Any]] = {
     "YAML": _yaml,
     "host setting": _setting,
     "virtual drive": _model,
+    "application": _application,
     "device": _device,
     "stack": _stack,
     "mount": _mount,
