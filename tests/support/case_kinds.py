@@ -22,6 +22,7 @@ from drivelab.campaign.planning import Campaign
 from drivelab.drives.openers import Host
 from drivelab.fio.job import job_text
 from drivelab.host.catalogue import catalogue
+from drivelab.host.entry import Part
 from drivelab.host.settings import snapshot
 from drivelab.host.stack import device_class, stack
 from drivelab.host.stack.file_systems import Mount, describe
@@ -219,11 +220,23 @@ def _yaml(given: str, folder: Path) -> None:
     load_yaml(folder / "a.yaml")
 
 
+SETTING = {"name": "A", "effect": "e", "how": "h", "read": {"files": ["a"]}, "both": {"set": "1"}}
+
+
 def _setting(given: dict[str, Any], folder: Path) -> None:
     """A host setting with these keys changed."""
-    sound = {"name": "A", "effect": "e", "how": "h", "read": {"files": ["a"]}, "both": {"set": "1"}}
-    (folder / "a.yaml").write_text(yaml.safe_dump({"settings": [{**sound, **given}]}))
+    (folder / "a.yaml").write_text(yaml.safe_dump({"settings": [{**SETTING, **given}]}))
     catalogue(folder)
+
+
+def _wish(given: list[Any], folder: Path) -> list[Any]:
+    """A wish in words, whether it accepts a value, and what it sets instead; the file `other` has 9."""
+    wish, value = given
+    (folder / "a.yaml").write_text(yaml.safe_dump({"settings": [{**SETTING, "both": wish}]}))
+    (folder / "other").write_text("9\n")
+    (setting,) = catalogue(folder)
+    part = Part("a", value, folder / "a")
+    return [setting.synthetic.words, setting.synthetic.accepts(part), setting.synthetic.target(part)]
 
 
 def _model(given: dict[str, Any], _: Path) -> None:
@@ -268,7 +281,7 @@ def _stack(given: dict[str, Any], folder: Path) -> list[Any]:
 def _mount(given: list[str], _: Path) -> list[str]:
     """The cautions of a file system with these options."""
     mount = Mount("1", "0", "0:1", "/", given[0], "x", tuple(given[1].split(",")))
-    return list(describe(mount, "/no-such-folder", "", Host(Path("/none"), Path("/none"))).cautions)
+    return list(describe(mount, "/no-such-folder", "", Host(Path("/none"), Path("/none")))[1])
 
 
 def _plan(given: dict[str, Any]) -> Plan:
@@ -347,6 +360,7 @@ KINDS: dict[str, Callable[[Any, Path], Any]] = {
     "replay": _replay,
     "YAML": _yaml,
     "host setting": _setting,
+    "wish": _wish,
     "virtual drive": _model,
     "application": _application,
     "device": _device,

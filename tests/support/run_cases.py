@@ -72,11 +72,21 @@ def _foreign(given: dict[str, Any], _: Path) -> list[Any]:
     return [taint.foreign_words(found), taint.taints(found, taint.DEFAULT)]
 
 
+def _disks(written: dict[str, int], beside: int = 0) -> dict[str, Any]:
+    """Counters of a subject on disks with these sectors written, and with `beside` on disk A outside of it."""
+    return {"members": {
+        serial: {"sectors_written": sectors, "sectors_discarded": 0, "sectors_discarded_beside": 0,
+                 "sectors_written_beside": beside if serial == "A" else 0}
+        for serial, sectors in written.items()
+    }}  # fmt: skip
+
+
 def _seal(given: dict[str, Any], _: Path) -> list[Any]:
     """The verdict on a seal, and its reason, where counters were `sealed` otherwise, or something differs now."""
-    sealed = replace(Wear("boot", "7", 1000, 10), **given.get("sealed", {}))
+    sealed = replace(Wear("boot", "7", 1000, 10), **_disks(given.get("disks", {})), **given.get("sealed", {}))
     seal = Seal("precondition", DRIVE, "abc", sealed, "2026-01-01T00:00:00.000+00:00")
-    now, live = replace(DRIVE, **given.get("drive", {})), replace(sealed, **given.get("live", {}))
+    members = _disks(*given["disks_now"]) if "disks_now" in given else {}
+    now, live = replace(DRIVE, **given.get("drive", {})), replace(sealed, **members, **given.get("live", {}))
     verdict = judge(seal, given.get("stage", "precondition"), now, given.get("plan", "abc"), live)
     return [verdict.intact, verdict.reason]
 
