@@ -4,19 +4,67 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
 from faults import FaultStudy
 from leftovers import end_processes, leftovers
+from loops import image, looped
 from partitions import TABLE, UUID, Partitioned
 
-from drivelab.core import lock
+from drivelab.core import lock, private
 from drivelab.plan.drive_sheet import SheetRow
 from drivelab.replay import native
+from drivelab.trace.capturing import capture, tracer
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
+
+
+@pytest.fixture
+def attach(tmp_path: Path) -> Iterator[Callable[[int, int], str]]:
+    """Return a function that makes a loop device (MiB, bytes per logical block); detach all after the test."""
+    numbers = count()
+    with ExitStack() as attached:
+
+        def make(size_mib: int, block_bytes: int) -> str:
+            file = image(tmp_path / f"image{next(numbers)}", size_mib)
+            device = attached.enter_context(looped(file, f"--sector-size={block_bytes}", "--direct-io=on"))
+            attached.callback(subprocess.run, ["partx", "--delete", device], check=False, capture_output=True)
+            return device
+
+        yield make
+
+
+@pytest.fixture
+def device(attach: Callable[[int, int], str]) -> str:
+    """A loop device of 64 MiB with logical blocks of 4096 bytes."""
+    return attach(64, 4096)
+
+
+@pytest.fixture(scope="session")
+def tracefs() -> Iterator[None]:
+    """Mount tracefs; unmount it at the end if it was not mounted before."""
+    if (reason := capture.possible()) is not None:
+        pytest.skip(f"no capture here: {reason}")
+    was_mounted = tracer.TRACING.is_mount()
+    if not was_mounted:
+        subprocess.run(["mount", "-t", "tracefs", "tracefs", tracer.TRACING], check=True)
+    yield
+    if not was_mounted:
+        subprocess.run(["umount", tracer.TRACING], check=True)
+
+
+@pytest.fixture
+def tracer_untouched(tracefs: None) -> Iterator[None]:
+    """Check that the test leaves the tracer unchanged and nothing mounted."""
+    before = tracer.state()
+    yield
+    assert tracer.state() == before
+    assert not list(private.run_directory().glob("*.json"))
+    assert f"{private.run_directory()}/mount." not in Path("/proc/mounts").read_text()
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,6 @@ from drivelab.trace.capturing import applications, capture
 from drivelab.trace.decode import decode
 from drivelab.trace.parquet_schema import read_trace
 
-pytest_plugins = ("capture_fixtures",)
 pytestmark = [
     pytest.mark.device,
     pytest.mark.single,

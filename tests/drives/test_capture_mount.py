@@ -16,7 +16,6 @@ from drivelab.core.private import run_directory
 from drivelab.plan.places import ROOT
 from drivelab.trace.capturing import capture, tracer
 
-pytest_plugins = ("capture_fixtures",)
 pytestmark = [
     pytest.mark.device,
     pytest.mark.single,

@@ -20,7 +20,6 @@ from drivelab.trace.capturing import capture, ftrace, mounts
 from drivelab.trace.decode import decode
 from drivelab.trace.parquet_schema import read_trace
 
-pytest_plugins = ("capture_fixtures",)
 pytestmark = [
     pytest.mark.device,
     pytest.mark.single,

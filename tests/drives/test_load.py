@@ -23,7 +23,6 @@ from drivelab.replay.native import EngineOptions
 
 pytestmark = [pytest.mark.device, pytest.mark.usefixtures("engine_possible")]
 
-pytest_plugins = ("capture_fixtures",)
 
 MIB = 1 << 20
 

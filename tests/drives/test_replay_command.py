@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from made_traces import Row, write
-from replay_commands import refusal, replay
 from waits import DRIVELAB
 
 from drivelab.cli.main import main
@@ -26,6 +26,19 @@ from drivelab.run.replays import replay_folder
 from drivelab.run.replays.replay import replay_writes
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
+
+
+def replay(capsys: pytest.CaptureFixture[str], *arguments: str | Path, status: int = 0) -> dict[str, Any]:
+    """Return the report."""
+    assert main(["replay", *map(str, arguments), "--json"]) == status, capsys.readouterr().err
+    return dict(json.loads(capsys.readouterr().out))
+
+
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
+    """Return the message of a replay that is refused."""
+    assert main(["replay", *map(str, arguments)]) == 2
+    return capsys.readouterr().err
+
 
 pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.usefixtures("engine_possible")]
 MIB = 1 << 20

@@ -22,7 +22,6 @@ from drivelab.virtual.manage import VirtualDrive
 
 pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.usefixtures("engine_possible")]
 
-pytest_plugins = ("capture_fixtures",)
 
 MIB = 1 << 20
 MS = 1_000_000

@@ -20,7 +20,6 @@ from drivelab.trace.decode import FIRST_EVENT_MONOTONIC, decode
 from drivelab.trace.parquet_schema import OPERATIONS, read_trace
 
 pytestmark = [pytest.mark.device, pytest.mark.single]
-pytest_plugins = ("capture_fixtures",)
 
 Extent = tuple[str, int, int]
 """Operation, offset and length."""

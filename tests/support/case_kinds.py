@@ -12,18 +12,19 @@ from typing import Any
 import made_up_hosts
 import pytest
 import yaml
-from storage_places import Place
+from run_cases import OF_RUNS
+from storage_places import AHCI, Place
 
 from drivelab.campaign.commands import fio_commands
 from drivelab.campaign.estimate import Estimate, Trace, estimate
 from drivelab.campaign.outlook import Outlook
 from drivelab.campaign.planning import Campaign
-from drivelab.criteria import taint
 from drivelab.drives.openers import Host
 from drivelab.fio.job import job_text
 from drivelab.host.catalogue import catalogue
+from drivelab.host.entry import Part
 from drivelab.host.settings import snapshot
-from drivelab.host.stack import device_class
+from drivelab.host.stack import device_class, stack
 from drivelab.host.stack.file_systems import Mount, describe
 from drivelab.plan.cell import Cell
 from drivelab.plan.design import Design
@@ -38,6 +39,7 @@ from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.plan.study_parts import MeasurementChoice
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.run import file_system_device
+from drivelab.trace.capturing import applications
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
@@ -218,17 +220,36 @@ def _yaml(given: str, folder: Path) -> None:
     load_yaml(folder / "a.yaml")
 
 
+SETTING = {"name": "A", "effect": "e", "how": "h", "read": {"files": ["a"]}, "both": {"set": "1"}}
+
+
 def _setting(given: dict[str, Any], folder: Path) -> None:
     """A host setting with these keys changed."""
-    sound = {"name": "A", "effect": "e", "how": "h", "read": {"files": ["a"]}, "both": {"set": "1"}}
-    (folder / "a.yaml").write_text(yaml.safe_dump({"settings": [{**sound, **given}]}))
+    (folder / "a.yaml").write_text(yaml.safe_dump({"settings": [{**SETTING, **given}]}))
     catalogue(folder)
+
+
+def _wish(given: list[Any], folder: Path) -> list[Any]:
+    """A wish in words, whether it accepts a value, and what it sets instead; the file `other` has 9."""
+    wish, value = given
+    (folder / "a.yaml").write_text(yaml.safe_dump({"settings": [{**SETTING, "both": wish}]}))
+    (folder / "other").write_text("9\n")
+    (setting,) = catalogue(folder)
+    part = Part("a", value, folder / "a")
+    return [setting.synthetic.words, setting.synthetic.accepts(part), setting.synthetic.target(part)]
 
 
 def _model(given: dict[str, Any], _: Path) -> None:
     """A virtual drive with these keys changed, or without those that are null."""
     good = {"serial": "S1", "capacity": "64MiB", "over_provisioning": "7%"}
     DriveModel.from_mapping("mine", {key: value for key, value in {**good, **given}.items() if value is not None})
+
+
+def _application(given: dict[str, Any], _: Path) -> None:
+    """An application with these keys changed, or without those that are null."""
+    good = {"title": "t", "file_system": "ext4", "size": "56MiB", "command": ["true"]}
+    body = {key: value for key, value in {**good, **given}.items() if value is not None}
+    applications.from_mapping(body.pop("name", "x"), body, "f.yaml")
 
 
 def _device(given: dict[str, Any], folder: Path) -> list[str]:
@@ -239,10 +260,28 @@ def _device(given: dict[str, Any], folder: Path) -> list[str]:
     return [found, device_class.words(name, found, place.host)]
 
 
+def _stack(given: dict[str, Any], folder: Path) -> list[Any]:
+    """The layers below a path and their class, on a host that is `made` by methods of `Place` and two more steps."""
+    place = Place(folder)
+    for step, *arguments in given["made"]:
+        named = arguments.pop() if arguments and isinstance(arguments[-1], dict) else {}
+        if step == "SATA":
+            place.disk(arguments[0], AHCI.replace("ata1", f"ata{ord(arguments[0][-1])}"), queue__rotational="0",
+                       device__vendor="ATA", device__model=f"disk {arguments[0]}")  # fmt: skip
+        elif step == "folder":
+            (place.sys / arguments[0]).mkdir(parents=True)
+        else:
+            getattr(place, step)(*(tuple(each) if isinstance(each, list) else each for each in arguments), **named)
+    found = stack.layers(Path(given.get("at", "/data")), place.host)
+    assert stack.disks(found) == tuple(layer.name for layer in found if layer.kind == "disk")
+    shown = [[layer.kind, layer.name, layer.words, *layer.cautions] for layer in found]
+    return [*shown, stack.class_of(found, place.host)]
+
+
 def _mount(given: list[str], _: Path) -> list[str]:
     """The cautions of a file system with these options."""
     mount = Mount("1", "0", "0:1", "/", given[0], "x", tuple(given[1].split(",")))
-    return list(describe(mount, "/no-such-folder", "", Host(Path("/none"), Path("/none"))).cautions)
+    return list(describe(mount, "/no-such-folder", "", Host(Path("/none"), Path("/none")))[1])
 
 
 def _plan(given: dict[str, Any]) -> Plan:
@@ -270,21 +309,6 @@ def _mkfs(given: list[Any], _: Path) -> list[str]:
     """The arguments that make a file system, with those of a study."""
     kind, *words = given
     return file_system_device.arguments(FileSystem(kind, tuple(words)))
-
-
-def _taint(given: dict[str, float], _: Path) -> list[Any]:
-    """What taints a cell whose telemetry was quiet but for this, and whether it was throttled."""
-    quiet = {
-        "temperature_min_c": 40.0, "temperature_mean_c": 41.0, "temperature_max_c": 42.0, "temperature_limit_c": 70.0,
-        "temperature_alarm": 0.0, "steal_pct": 0.1, "load_pct": 3.0, "thermal_1_transitions": 0.0, "thermal_1_s": 0.0,
-    }  # fmt: skip
-    return [taint.taints(quiet | given, taint.DEFAULT), taint.throttled(quiet | given)]
-
-
-def _foreign(given: dict[str, Any], _: Path) -> list[Any]:
-    """What others wrote, by the kernel's counts in bytes and those of the program itself."""
-    found = taint.foreign_writes({taint.KERNEL: given["kernel"], **taint.own_writes(**given["own"])})
-    return [taint.foreign_words(found), taint.taints(found, taint.DEFAULT)]
 
 
 def _estimate(given: dict[str, Any], _: Path) -> dict[str, float]:
@@ -336,15 +360,17 @@ KINDS: dict[str, Callable[[Any, Path], Any]] = {
     "replay": _replay,
     "YAML": _yaml,
     "host setting": _setting,
+    "wish": _wish,
     "virtual drive": _model,
+    "application": _application,
     "device": _device,
+    "stack": _stack,
     "mount": _mount,
     "host": _host,
     "commands": _commands,
     "job": _job,
     "file system": _mkfs,
-    "telemetry of a cell": _taint,
-    "writes of others": _foreign,
     "estimate": _estimate,
     "outlook": _outlook,
+    **OF_RUNS,
 }

@@ -1,7 +1,8 @@
 """Tables of cases in `tests/unit/cases`: inputs of many kinds, and what was approved for each.
 
-A case has the input `given`, and either the value that it `becomes` or the sentence by which it is `refused`. After a
-meant change: `PYTHONPATH=tests/support .venv/bin/python -m cases`, and read what git shows.
+A case has the input `given`, and either the value that it `becomes` or the sentence by which it is `refused`. A kind
+with dots is a function of the library, and its cases are lists of arguments. After a meant change:
+`PYTHONPATH=tests/support .venv/bin/python -m cases`, and read what git shows.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import json
 import os
 import shutil
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import yaml
@@ -20,6 +23,7 @@ from drivelab.core.errors import UserError
 
 Case = dict[str, Any]
 ROOT = Path(__file__).resolve().parents[2]
+TABLES = ("refusals", "outcomes", "functions")
 PROTOCOLS_OF_CASES = ("lines.yaml", "cells.yaml")
 """Protocols in FOLDER, which cases change by a line."""
 MEASUREMENTS = """measurements:
@@ -49,10 +53,13 @@ def outcome(case: Case) -> Case:
     """Return what a case becomes, or the sentence that refuses it; the current folder is such a project."""
     with tempfile.TemporaryDirectory() as folder:
         try:
-            value = KINDS[case["kind"]](case["given"], Path(folder))
+            if "." in case["kind"]:
+                value = resolve_name(f"drivelab.{case['kind']}")(*case["given"])
+            else:
+                value = KINDS[case["kind"]](case["given"], Path(folder))
         except UserError as error:
             return {"refused": str(error).replace(folder, "FOLDER")}
-    return {} if value is None else {"becomes": json.loads(json.dumps(value))}
+    return {"becomes": json.loads(json.dumps(value, default=asdict))}
 
 
 def _dumped(groups: list[dict[str, Any]]) -> str:
@@ -76,7 +83,7 @@ def approve() -> None:
     with tempfile.TemporaryDirectory() as folder:
         make_project(Path(folder))
         os.chdir(folder)
-        for path in (FOLDER / "refusals.yaml", FOLDER / "outcomes.yaml"):
+        for path in (FOLDER / f"{name}.yaml" for name in TABLES):
             groups = yaml.safe_load(path.read_text())
             for group in groups:
                 group["cases"] = [

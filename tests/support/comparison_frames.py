@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from itertools import product
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import protocol_frames as frames
+import pts_frames as pts
 
 from drivelab.analysis.values.quick_look import SHOWN
 
-Draw = Callable[[ModuleType], dict[str, pd.DataFrame]]
+Draw = Callable[[], dict[str, pd.DataFrame]]
 Case = tuple[str, Draw] | tuple[str, Draw, dict[str, Any]]
-"""Name of a figure, its tables from the module of synthetic tables, and options."""
+"""Name of a figure, its tables, and options."""
 DRIVES = ("op7", "op28", "op7-512e")
 _BEGAN = pd.Timestamp("2026-01-01T00:00:00Z").as_unit("ms")
 
@@ -200,9 +200,8 @@ def single_sizes(
                 value = mib_s * (2 if share else 1) * (3 if number == 1 else 1)  # fast before the window
                 rows.append(frames.cell(value * 2**20 / size, share, size, 1, 32, "sequential", round=number,
                                         cell=1 - share // 100, **where))  # fmt: skip
-            windows.append({**frames.sweep_window().iloc[0].to_dict(), **where, "metric": "bandwidth_mib_s",
-                            "unit": "MiB/s", "variable": f"SEQ {size // 1024}KiB 0/100", "average": mib_s,
-                            "values": [mib_s, mib_s]})  # fmt: skip
+            windows.append(frames.window((mib_s, mib_s), 2, f"SEQ {size // 1024}KiB 0/100", **where, reached=True,
+                                         metric="bandwidth_mib_s", unit="MiB/s"))  # fmt: skip
     return {"cells": pd.DataFrame(rows), "steady_state": pd.DataFrame(windows)}
 
 
@@ -215,8 +214,8 @@ def grid() -> dict[str, pd.DataFrame]:
     return {**tables, "cells": pd.concat([cells, small], ignore_index=True)}
 
 
-def compared(made: ModuleType, deltas: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    return {"deltas": deltas, "summary": made.summary()}
+def compared(deltas: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    return {"deltas": deltas, "summary": pts.summary()}
 
 
 def any_loop(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -225,47 +224,47 @@ def any_loop(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 _EIGHT = tuple(f"drive-{place}" for place in range(8))
 CASES: Mapping[str, Case] = {
-    "grid of drives": ("grid_of_drives", lambda m: grid()),
-    "relative, 2 drives": ("normalised", lambda m: compared(m, m.deltas())),
-    "relative, 4 drives": ("normalised", lambda m: compared(m, m.deltas(_EIGHT[:3]))),
+    "grid of drives": ("grid_of_drives", lambda: grid()),
+    "relative, 2 drives": ("normalised", lambda: compared(pts.deltas())),
+    "relative, 4 drives": ("normalised", lambda: compared(pts.deltas(_EIGHT[:3]))),
     "relative, far apart": (
         "normalised",
-        lambda m: compared(m, m.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[4200.0, -60.0])),
+        lambda: compared(pts.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[4200.0, -60.0])),
     ),
-    "variation, 2 specimens of a model": ("variation", lambda m: {"variation": variation(), "summary": m.summary()}),
-    "capacity, 4 drives": ("capacity", lambda m: capacities()),
-    "capacity, 56 cells of one size": ("capacity", lambda m: capacities((512,), 56)),
-    "2 sizes, 3 drives": ("sizes_of_drives", lambda m: single_sizes()),
-    "5 sizes, 8 drives": ("sizes_of_drives", lambda m: single_sizes((1 << 20, 1 << 16, 1 << 13, 1 << 12, 512), _EIGHT)),
-    "ramp, one drive": ("depth_ramp", lambda m: any_loop(frames.sweep())),
-    "ramp, 3 drives": ("depth_ramp", lambda m: any_loop(of_drives(frames.sweep))),
-    "ramp, 8 drives": ("depth_ramp", lambda m: any_loop(of_drives(frames.sweep, _EIGHT))),
-    "ramp, threads": ("depth_ramp", lambda m: any_loop(of_drives(lambda: frames.sweep(depths=(4,))))),
-    "bathtub, 3 drives": ("bathtub", lambda m: any_loop(of_drives(mixes))),
+    "variation, 2 specimens of a model": ("variation", lambda: {"variation": variation(), "summary": pts.summary()}),
+    "capacity, 4 drives": ("capacity", lambda: capacities()),
+    "capacity, 56 cells of one size": ("capacity", lambda: capacities((512,), 56)),
+    "2 sizes, 3 drives": ("sizes_of_drives", lambda: single_sizes()),
+    "5 sizes, 8 drives": ("sizes_of_drives", lambda: single_sizes((1 << 20, 1 << 16, 1 << 13, 1 << 12, 512), _EIGHT)),
+    "ramp, one drive": ("depth_ramp", lambda: any_loop(frames.sweep())),
+    "ramp, 3 drives": ("depth_ramp", lambda: any_loop(of_drives(frames.sweep))),
+    "ramp, 8 drives": ("depth_ramp", lambda: any_loop(of_drives(frames.sweep, _EIGHT))),
+    "ramp, threads": ("depth_ramp", lambda: any_loop(of_drives(lambda: frames.sweep(depths=(4,))))),
+    "bathtub, 3 drives": ("bathtub", lambda: any_loop(of_drives(mixes))),
     "bathtub, 8 sizes": (
         "bathtub",
-        lambda m: any_loop(mixes((100, 95, 65, 50, 35, 5, 0), tuple(512 << place for place in range(8)))),
+        lambda: any_loop(mixes((100, 95, 65, 50, 35, 5, 0), tuple(512 << place for place in range(8)))),
     ),
-    "alignment, 2 drives": ("alignment", lambda m: any_loop(of_drives(shifted, DRIVES[:2]))),
-    "alignment, 2 offsets": ("alignment", lambda m: any_loop(shifted((512, 2048)))),
-    "heat, 40 slices": ("latency_heat", lambda m: slices()),
-    "heat, 600 slices": ("latency_heat", lambda m: slices(600)),
-    "heat, one slice": ("latency_heat", lambda m: slices(1)),
-    "tail, 3 drives": ("tail", lambda m: {"latency_bins": bins()}),
-    "tail, one drive": ("tail", lambda m: {"latency_bins": bins(("op7",))}),
-    "nines of 3 drives": ("nines_of_drives", lambda m: {"latency_bins": bins()}),
-    "nines of 8 drives, few I/Os": ("nines_of_drives", lambda m: {"latency_bins": bins(_EIGHT, 3000)}),
-    "exceeded, 3 drives": ("exceedance_of_drives", lambda m: {"latency_bins": bins()}),
-    "strip, 3 drives": ("strip_chart", lambda m: soaks()),
-    "strip, 600 s of reads and writes": ("strip_chart", lambda m: soaks(DRIVES, 600, ("read", "write"))),
-    "telemetry": ("telemetry_strip", lambda m: heated()),
-    "telemetry, none sampled": ("telemetry_strip", lambda m: heated(sampled=False)),
-    "load": ("load_curve", lambda m: {"load_rates": loads(("op7",), undecided=True)}),
-    "load, 3 drives": ("load_curve", lambda m: {"load_rates": loads()}),
-    "application, 3 drives": ("application_durations", lambda m: {"application_runs": applications()}),
+    "alignment, 2 drives": ("alignment", lambda: any_loop(of_drives(shifted, DRIVES[:2]))),
+    "alignment, 2 offsets": ("alignment", lambda: any_loop(shifted((512, 2048)))),
+    "heat, 40 slices": ("latency_heat", lambda: slices()),
+    "heat, 600 slices": ("latency_heat", lambda: slices(600)),
+    "heat, one slice": ("latency_heat", lambda: slices(1)),
+    "tail, 3 drives": ("tail", lambda: {"latency_bins": bins()}),
+    "tail, one drive": ("tail", lambda: {"latency_bins": bins(("op7",))}),
+    "nines of 3 drives": ("nines_of_drives", lambda: {"latency_bins": bins()}),
+    "nines of 8 drives, few I/Os": ("nines_of_drives", lambda: {"latency_bins": bins(_EIGHT, 3000)}),
+    "exceeded, 3 drives": ("exceedance_of_drives", lambda: {"latency_bins": bins()}),
+    "strip, 3 drives": ("strip_chart", lambda: soaks()),
+    "strip, 600 s of reads and writes": ("strip_chart", lambda: soaks(DRIVES, 600, ("read", "write"))),
+    "telemetry": ("telemetry_strip", lambda: heated()),
+    "telemetry, none sampled": ("telemetry_strip", lambda: heated(sampled=False)),
+    "load": ("load_curve", lambda: {"load_rates": loads(("op7",), undecided=True)}),
+    "load, 3 drives": ("load_curve", lambda: {"load_rates": loads()}),
+    "application, 3 drives": ("application_durations", lambda: {"application_runs": applications()}),
     "applications, simulated": (
         "application_durations",
-        lambda m: {"application_runs": applications(names=("sqlite-inserts", "git-checkout"), simulated_from="sqlite")},
+        lambda: {"application_runs": applications(names=("sqlite-inserts", "git-checkout"), simulated_from="sqlite")},
     ),
 }
 """Figures that `render` draws, by name of the case."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 
 def artists(figure: Figure, gid: str, panel: int | None = None) -> list[Any]:
@@ -32,3 +35,15 @@ def legend(figure: Figure) -> list[str]:
 def rows(figure: Figure) -> list[str]:
     """Return the names of the rows of the first panel."""
     return [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
+
+
+def stays_on_its_page(figure: Figure, shown: Sequence[Axes]) -> list[Text]:
+    """Check that texts, legends and labels of the `shown` axes lie within the page; return the labels."""
+    labels = [axis.label for axes in shown for axis in (axes.xaxis, axes.yaxis) if axis.label.get_text()]
+    for artist in (*figure.texts, *figure.legends, *labels):
+        box, page = artist.get_window_extent(), figure.bbox
+        assert box.x0 >= page.x0 - 1, artist
+        assert box.y0 >= page.y0 - 1, artist
+        assert box.x1 <= page.x1 + 1, artist
+        assert box.y1 <= page.y1 + 1, artist
+    return labels

@@ -99,10 +99,7 @@ def read(path: Path) -> tuple[list[Row], dict[str, Any]]:
 @contextmanager
 def batches_of(rows: int) -> Iterator[None]:
     """Read and write traces in batches of `rows` rows within the block."""
-    with (
-        patch("drivelab.trace.parquet_schema.BATCH_ROWS", rows),
-        patch("drivelab.replay.prepare._ROWS", rows),
-    ):
+    with patch("drivelab.trace.parquet_schema.BATCH_ROWS", rows), patch("drivelab.replay.prepare._ROWS", rows):
         yield
 
 

@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from drivelab.core.units import format_size
 from drivelab.tables.schemas import SCHEMAS
 
 NO_WINDOWS = pd.DataFrame(columns=SCHEMAS["steady_state"].names)
 _WORDS = {"random": "RND", "sequential": "SEQ"}
 
 
-def key(drive: str = "op7", measurement: str = "test", run: int = 1) -> dict[str, Any]:
+def key(drive: str = "op7", measurement: str = "test", run: int = 1, **changed: Any) -> dict[str, Any]:
     """Return the columns that every table by recording has."""
     return {
         "recording": f"{drive}/{measurement}/0123456789ab-run{run}", "drive": drive, "serial": f"S-{drive}",
         "protocol": measurement, "measurement": measurement, "run": run, "reduced": False, "virtual": False,
-        "clock": "wall",
+        "clock": "wall", **changed,
     }  # fmt: skip
 
 
@@ -33,7 +34,7 @@ def cell(
         "phase_pass": None, "point": None, "cold": False, "pause_s": None, "idle_ms": None, "after_gap": False,
         "read_ios": int(iops * read / 100), "write_ios": int(iops * (100 - read) / 100), "user_cpu_pct": 3.0 * threads,
         "system_cpu_pct": 9.0 * threads, "tainted": False, "beside": None, "filled": False, "ended_by": None,
-        "in_window": False, "until": "rounds", "workload": f"{_WORDS[pattern]} {size // 1024}KiB {read}/{100 - read}",
+        "in_window": False, "until": "rounds", "workload": f"{_WORDS[pattern]} {format_size(size)} {read}/{100 - read}",
         "pattern": pattern, "read_share_pct": read, "block_size_bytes": size, "threads": threads,
         "queue_depth": depth, "elapsed_s": 0.0, "runtime_s": 1.0, "iops": iops, "bandwidth_mib_s": iops * size / 2**20,
         "mean_latency_us": latency_us, "max_latency_us": 30 * latency_us, "bytes_written": int(iops * size),
@@ -64,14 +65,24 @@ def with_pre_writes(table: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([pd.DataFrame(rows), table], ignore_index=True)
 
 
+def window(values: Sequence[float], start: int, variable: str, **more: Any) -> dict[str, Any]:
+    """Return a row of table `steady_state`, computed here by the rule of the PTS."""
+    intervals, average = len(values) - 1, float(np.mean(values))
+    slope, intercept = np.polyfit(start + np.arange(len(values)), values, 1) if intervals else (np.nan, np.nan)
+    data, rise = max(values) - min(values), abs(slope) * intervals
+    return {
+        **key(), "step": 0, "variable": variable, "metric": "iops", "unit": "",
+        "reached": bool(intervals == 4 and data <= 0.2 * average and rise <= 0.1 * average),
+        "rounds": start + intervals, "window_start": start, "window_end": start + intervals, "values": list(values),
+        "average": average, "allowed_data_excursion": 0.2 * average, "measured_data_excursion": data,
+        "allowed_slope_excursion": 0.1 * average, "measured_slope_excursion": rise, "slope": slope,
+        "intercept": intercept, "residual_drift_pct": 100 * slope * intervals / average if average else np.nan, **more,
+    }  # fmt: skip
+
+
 def sweep_window() -> pd.DataFrame:
     """Return the window of `sweep`: rounds 2 and 3 of the cell with the most outstanding I/Os."""
-    row = {**key(), "step": 0, "variable": "RND 4KiB 100/0 T8Q32", "metric": "iops", "unit": "IOPS", "reached": True,
-           "rounds": 3, "window_start": 2, "window_end": 3, "values": [160640.0, 160960.0], "average": 160800.0,
-           "allowed_data_excursion": 32160.0, "measured_data_excursion": 320.0, "allowed_slope_excursion": 16080.0,
-           "measured_slope_excursion": 320.0, "slope": 320.0, "intercept": 160000.0,
-           "residual_drift_pct": 0.2}  # fmt: skip
-    return pd.DataFrame([row])
+    return pd.DataFrame([window((160640.0, 160960.0), 2, "RND 4KiB 100/0 T8Q32", unit="IOPS", reached=True)])
 
 
 def with_points(table: pd.DataFrame) -> pd.DataFrame:

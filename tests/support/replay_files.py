@@ -92,13 +92,7 @@ class Engine:
         self.target_bytes = capacity(target)
         self._runs = 0
 
-    def prepare(
-        self,
-        made: Records,
-        options: EngineOptions,
-        block_bytes: int = BLOCK,
-        **more: str,
-    ) -> list[str]:
+    def prepare(self, made: Records, options: EngineOptions, block_bytes: int = BLOCK, **more: str) -> list[str]:
         """Write the files of a run and return the engine's command line; `more` changes options in it."""
         self._runs += 1
         path = self.folder / f"{self._runs}.schedule"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import protocol_frames
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,6 +20,8 @@ from drivelab.replay.evaluation.replay_report import report
 from drivelab.replay.outcome import OUTCOME
 from drivelab.trace.parquet_schema import PROVENANCE_KEY
 
+key = partial(protocol_frames.key, measurement="trace-replay")
+"""Return the columns of every table by recording of a replay."""
 NO_TELEMETRY: dict[str, Any] = {
     **dict.fromkeys(
         ("temperature_min_c", "temperature_mean_c", "temperature_max_c", "throttled", "load_pct", "steal_pct",
@@ -89,14 +92,6 @@ def outcome(
     )  # fmt: skip
 
 
-def key(drive: str = "op7", measurement: str = "trace-replay", run: int = 1, **changed: Any) -> dict[str, Any]:
-    return {
-        "recording": f"{drive}/{measurement}/0123456789ab-run{run}", "drive": drive, "serial": f"S-{drive}",
-        "protocol": measurement, "measurement": measurement, "run": run, "reduced": False, "virtual": False,
-        "clock": "wall", **changed,
-    }  # fmt: skip
-
-
 def cell(
     directory: Path,
     frame: pd.DataFrame,
@@ -121,7 +116,7 @@ def cell(
 
 def tables(drive: str = "op7", *, measurement: str = "trace-replay", **changed: Any) -> dict[str, pd.DataFrame]:
     """Return the REPLAY tables of one recording, see `_replayed`; all drives have the same values."""
-    names = key(drive, measurement)
+    names = key(drive, measurement=measurement)
     return {
         name: frame.assign(**{column: value for column, value in names.items() if column in frame})
         for name, frame in _replayed(**changed).items()

@@ -35,13 +35,6 @@ def compare(*rows: dict[str, Any], basis: str = "a", **settings: Any) -> list[di
     return result
 
 
-def test_the_formulas_of_the_guide() -> None:
-    assert delta(100, 80, "time") == pytest.approx(0.25)  # a fifth less time is a quarter more speed
-    assert delta(80, 100, "time") == pytest.approx(-0.2)
-    assert delta(100, 80, "speed") == pytest.approx(-0.2)
-    assert delta(80, 100, "score") == pytest.approx(0.25)
-
-
 @given(positive, positive)
 def test_a_speed_and_the_time_it_takes_have_the_same_delta(basis: float, comparison: float) -> None:
     assert delta(1 / basis, 1 / comparison, "time") == pytest.approx(delta(basis, comparison, "speed"))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from cases import Case, make_project, outcome, table
 
-REFUSALS, OUTCOMES = table("refusals"), table("outcomes")
+NOTHING = {"becomes": None}
+REFUSALS, OUTCOMES = table("refusals"), [*table("outcomes"), *table("functions")]
 
 
 def named(cases: list[Case]) -> list[object]:
@@ -42,6 +43,6 @@ def test_an_input_becomes_what_was_approved(case: Case) -> None:
 def test_the_unchanged_texts_are_valid() -> None:
     """The cases that change a line of them would be refused anyway."""
     for name in ("lines.yaml", "cells.yaml"):
-        assert outcome({"kind": "line", "given": [name, "source: s", "source: other"]}) == {}
+        assert outcome({"kind": "line", "given": [name, "source: s", "source: other"]}) == NOTHING
     for scale in ("", "demo"):
-        assert outcome({"kind": "line of a study", "given": [scale, "5s", "6s"]}) == {}
+        assert outcome({"kind": "line of a study", "given": [scale, "5s", "6s"]}) == NOTHING

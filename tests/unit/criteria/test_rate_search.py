@@ -22,7 +22,6 @@ from drivelab.criteria.rate_search import (
     judge,
     judge_with_host,
     next_rate,
-    worth_repeating,
 )
 from drivelab.criteria.tail_interval import Floats, TailInterval, counted, fewest_requests, tail_interval
 
@@ -80,14 +79,6 @@ def test_undecided_rates_stay_between_pass_and_fail(low: float, width: float) ->
             assert found.failing_iops / found.undecided[-1] < 1.021
 
 
-def test_undecided_rates_below_one_that_passes_do_not_count() -> None:
-    assert answer([(100, UNDECIDED), (200, PASSES), (400, FAILS)]) == Answer(200, 400, (), False)
-
-
-def test_a_rate_that_passes_above_one_that_fails_does_not_count() -> None:
-    assert answer([(100, PASSES), (200, FAILS), (400, PASSES)]) == Answer(100, 200, (), False)
-
-
 def test_a_search_ends_at_the_highest_rate() -> None:
     rates = searched(replace(SEARCH, most_iops=1500), steep(math.inf))
     assert [iops for iops, _ in rates] == [100, 200, 400, 800, 1500]
@@ -130,13 +121,6 @@ def test_a_rate_that_only_the_host_fails_is_host_limited() -> None:
     assert judge_with_host(interval(2, 3), interval(0.9, 1.1), 1.0) == HOST_LIMITED
     assert judge_with_host(interval(2, 3), interval(1.5, 2), 1.0) == FAILS
     assert judge_with_host(interval(0.5, 0.9), interval(0.4, 0.8), 1.0) == PASSES
-
-
-def test_an_undecided_rate_is_repeated_only_if_that_can_decide_it() -> None:
-    assert worth_repeating(UNDECIDED, 200, 1, 3, 99)
-    assert not worth_repeating(UNDECIDED, 200, 3, 3, 99), "all tries are used"
-    assert not worth_repeating(UNDECIDED, 100, 1, 3, 99), "three times 100 requests are fewer than 368"
-    assert not worth_repeating(FAILS, 200, 1, 3, 99)
 
 
 RUNS = 300

@@ -50,27 +50,6 @@ def test_no_median_of_few_or_an_even_number(count: int) -> None:
         median_of_odd([1.0] * count)
 
 
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([], NextAction("more", 3)),
-        ([100.0], NextAction("more", 3)),
-        ([100.0, 100.0], NextAction("more", 3)),
-        (AGREEING, NextAction("enough", 3)),
-        (SCATTERED, NextAction("more", 5)),
-        ([*SCATTERED, 100.0], NextAction("more", 5)),
-        ([*AGREEING, 100.0], NextAction("more", 5)),
-        ([*SCATTERED, 100.0, 100.0], NextAction("more", 7)),
-        ([*SCATTERED, 100.0, 100.0, 100.0], NextAction("more", 7)),
-        ([*SCATTERED, 20.0, 200.0, 100.0, 100.0], NextAction("discard", 7)),
-        ([*AGREEING, 102.0, 98.0, 100.0, 100.0], NextAction("enough", 7)),
-    ],
-)
-def test_three_five_seven_discard(values: list[float], expected: NextAction) -> None:
-    assert next_action(values) == expected
-    assert next_action(values).enough == (expected.action == "enough")
-
-
 def test_a_relative_standard_error_equal_to_the_threshold_is_enough() -> None:
     values = [100.0, 106.0, 100.0]
     threshold = relative_standard_error_pct(values)

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.criteria.host_limit import CPUS, UNKNOWN, CpuUse, cpu_use, host_limit, most_severe
+from drivelab.criteria.host_limit import CPUS, UNKNOWN, CpuUse, cpu_use, host_limit
 from drivelab.criteria.taint import (
     DEFAULT,
     KERNEL,
     Limits,
-    causes,
     digest,
     foreign_writes,
     own_writes,
     taints,
     throttled,
-    told,
     worst,
 )
 
@@ -59,24 +56,6 @@ def test_limits_of_a_study_may_be_partial() -> None:
     assert Limits.from_mapping({"load_pct": 50.0, "remeasure": 2}) == Limits(DEFAULT.steal_pct, 50.0)
 
 
-def test_many_reasons_are_shortened() -> None:
-    texts = [
-        "load: others used 30 % of the host's CPU time",
-        "steal: 6 % of the CPU time was stolen by the hypervisor; load: others used 100 % of the host's CPU time",
-        "load: others used 43 % of the host's CPU time",
-    ]
-    assert digest(texts) == [
-        "load: others used 100 % of the host's CPU time at worst, in 3 cells",
-        "steal: 6 % of the CPU time was stolen by the hypervisor",
-    ]
-    of_values = [f"load: others used {n} % of the host's CPU time at worst, in 5 cells" for n in (30, 89)]
-    assert digest(of_values) == ["load: others used 89 % of the host's CPU time at worst"], "values share cells"
-    assert worst(texts)[0] == "load: others used 100 % of the host's CPU time at worst"
-    assert causes(texts) == ["load", "steal"]
-    assert told([]) is None
-    assert told(["a", "b"]) == "a; b"
-
-
 def test_a_reason_without_a_size_is_no_worse_in_any_cell() -> None:
     array = taints({"array_other": 1.0}, DEFAULT)
     assert digest(array * 3) == [f"{array[0]}, in 3 cells"]
@@ -90,11 +69,6 @@ MIB = 1 << 20
 def test_without_both_counts_nothing_is_reported(of: dict[str, Any]) -> None:
     assert foreign_writes(of) == {}
     assert taints(foreign_writes(of), DEFAULT) == []
-
-
-def test_the_largest_foreign_write_of_many_cells_is_reported() -> None:
-    reasons = ["foreign: others wrote 900 KiB", "foreign: others wrote 8 MiB", "foreign: others wrote 512 B"]
-    assert digest(reasons) == ["foreign: others wrote 8 MiB at worst, in 3 cells"]
 
 
 @pytest.mark.parametrize(
@@ -129,11 +103,3 @@ def test_a_cpu_that_others_used_shows_nothing() -> None:
     assert cpu_use(facts, 1, None, 25.0).busiest_pct == 0.0, "another program may have kept this CPU busy alone"
     assert cpu_use(facts, 1, 30.0, None) == CpuUse(30.0), "nobody knows what others used"
     assert cpu_use({}, 1, 30.0, 0.0) == CpuUse(30.0)
-
-
-def test_reasons_of_many_cells_are_the_first() -> None:
-    texts = [None, math.nan, "91 %", "91 %", "95 %"]
-    assert most_severe(texts) == "91 % (and similar cells)"
-    assert most_severe([most_severe(texts), "95 %"]) == most_severe(texts)
-    assert most_severe(["91 %", "91 %"]) == "91 %"
-    assert most_severe([None, math.nan]) is None

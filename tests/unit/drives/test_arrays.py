@@ -8,9 +8,8 @@ import pytest
 from device_trees import Tree
 
 from drivelab.drives import described
-from drivelab.drives.arrays import array_state, of_raid_target
-from drivelab.drives.described import composition_words, target_words
-from drivelab.drives.device_mapper import parse
+from drivelab.drives.arrays import array_state
+from drivelab.drives.described import composition_words
 
 
 def array(root: Path, **files: str) -> tuple[Tree, str]:
@@ -67,22 +66,6 @@ def test_a_rebuild_may_write_the_whole_member_without_breaking_a_seal(tmp_path: 
     assert allowed == {"idle": described._RECORDS_BYTES, "recover": described._RECORDS_BYTES + 3000 * 512}
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("raid raid1 2 AA 2048/2048 idle 0 0 -", "clean"),
-        ("raid raid5_ls 3 ADA 2048/2048 idle 0 0 -", "degraded, 1 missing or not filled"),
-        ("raid raid1 2 Aa 512/2048 recover 0 0 -", "rebuilding, 1 missing or not filled, 25 % done"),
-        ("raid raid1 2 aa 512/2048 resync 0 0 -", "resyncing, 25 % done"),
-        ("linear 8:1 2048", None),
-    ],
-)
-def test_state_of_dm_raid(line: str, words: str | None) -> None:
-    (target,) = parse(f"0 4096 {line}")
-    state = of_raid_target("dm-0", target)
-    assert (None if state is None else state.words) == words
-
-
 def test_composition_in_words(tmp_path: Path) -> None:
     tree, name = array(tmp_path, level="raid5", raid_disks="3", chunk_size="524288", layout="2", degraded="0")
     tree.place("sdz1", 2048, 8192)
@@ -93,20 +76,3 @@ def test_composition_in_words(tmp_path: Path) -> None:
         "md raid5 of 3, chunk 512 KiB, layout 2 on partition at byte 32,256 (aligned to 512 B) and partition at byte "
         "1,048,576 (aligned to 1 MiB) on 2 drives"
     )
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("linear 8:1 2048", "dm linear"),
-        ("striped 2 128 8:1 0 8:2 0", "striped over 2, chunk 64 KiB"),
-        ("crypt aes-xts-plain64 :64:logon:x 0 8:1 32768", "dm-crypt aes-xts-plain64"),
-        ("multipath 0 0 1 1 service-time 0 2 2 8:0 1 1 8:16 1 1", "multipath over 2 paths, service-time"),
-        ("thin 253:2 1", "thin volume"),
-        ("thin-pool 253:0 253:1 128 0 1 skip_block_zeroing", "thin pool, block 64 KiB"),
-        ("raid raid1 3 0 region_size 1024 2 253:0 253:1 253:2 253:3", "dm-raid raid1"),
-    ],
-)
-def test_target_in_words(line: str, words: str) -> None:
-    (target,) = parse(f"0 4096 {line}")
-    assert target_words(target) == words

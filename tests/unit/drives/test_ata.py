@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,47 +12,21 @@ from drivelab.drives import ata, tools
 SAMPLES = Path(__file__).parent / "samples"
 
 
-def sample(name: str) -> ata.Ata:
-    drive = ata.parse_identify((SAMPLES / f"hdparm_{name}.txt").read_text())
-    assert drive is not None
-    return drive
-
-
-def test_a_solid_state_drive() -> None:
-    drive = sample("ssd")
-    assert (drive.model, drive.serial, drive.firmware) == ("EXAMPLE SSD 860 1TB", "S3Z8NB0K123456A", "RVT04B6Q")
-    assert drive.security == ata.Security(
-        supported=True, enabled=False, locked=False, frozen=False, enhanced_supported=True, erase_min=4,
-        enhanced_erase_min=8,
-    )  # fmt: skip
-    assert drive.trim
-    assert drive.after_trim == "zeros"
-    assert drive.write_cache_supported
-
-
-def test_a_frozen_drive() -> None:
-    drive = sample("ssd_frozen")
-    assert drive.security.frozen
-    assert not drive.security.locked
-    assert drive.after_trim == "data"
-    assert drive.write_cache_supported
-
-
-def test_a_hard_disk_with_a_password() -> None:
-    drive = sample("hdd_locked")
-    assert drive.security.enabled
-    assert drive.security.locked
-    assert not drive.security.frozen
-    assert (drive.security.erase_min, drive.security.enhanced_erase_min) == (508, None)
-    assert not drive.trim
-    assert drive.after_trim is None
-
-
-def test_a_drive_with_few_features() -> None:
-    drive = sample("emulated")
-    assert (drive.model, drive.serial, drive.firmware) == ("QEMU-SATA", "QEMUSATA01", "2.5+")
-    assert drive.security == ata.Security(False, False, False, False, False, None, None)
-    assert not drive.trim
+@pytest.mark.parametrize(
+    ("name", "fields", "security"),
+    [
+        ("ssd", ("EXAMPLE SSD 860 1TB", "S3Z8NB0K123456A", "RVT04B6Q", True, "zeros"), (1, 0, 0, 0, 1, 4, 8)),
+        ("ssd_frozen", ("EXAMPLE SSD 860 1TB", "S3Z8NB0K123456A", "RVT04B6Q", True, "data"), (1, 0, 0, 1, 1, 2, 2)),
+        ("hdd_locked", ("EXAMPLE HDD 4000-68N32N0", "EX-WCC7K1234567", "82.00A82", False, None),
+         (1, 1, 1, 0, 1, 508, None)),
+        ("emulated", ("QEMU-SATA", "QEMUSATA01", "2.5+", False, None), (0, 0, 0, 0, 0, None, None)),
+    ],
+)  # fmt: skip
+def test_a_drive_of_a_sample(name: str, fields: Any, security: Any) -> None:
+    model, serial, firmware, trim, after_trim = fields
+    assert ata.parse_identify((SAMPLES / f"hdparm_{name}.txt").read_text()) == ata.Ata(
+        model, serial, firmware, ata.Security(*security), trim, after_trim, write_cache_supported=True
+    )
 
 
 def test_unsupported_security() -> None:

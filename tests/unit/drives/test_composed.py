@@ -59,10 +59,7 @@ def linear(root: Path) -> Stack:
     data = tree.composed("dm", "sdz2", "sdy2", uuid=volume_uuid("data"))
     other = tree.composed("dm", "sdz2", uuid=volume_uuid("other"))
     at_z, at_y = tree.number("sdz2"), tree.number("sdy2")
-    tables = {
-        data: f"0 2048 linear {at_z} 2048\n2048 2048 linear {at_y} 2048\n",
-        other: f"0 2048 linear {at_z} 4096\n",
-    }
+    tables = {data: f"0 2048 linear {at_z} 2048\n2048 2048 linear {at_y} 2048\n", other: f"0 2048 linear {at_z} 4096\n"}
     return Stack(tree, data, ["sdz1", "sdz3", "sdy1", "sdy3", other], tables)
 
 

@@ -17,6 +17,8 @@ from drivelab.plan.drive_sheet import load_sheet
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
+Facts = dict[str, dict[str, Any]]
+
 BY_ID = "/dev/disk/by-id/"
 FACTS: dict[str, Any] = {
     "model": "EXAMPLE SSD 990 PRO 1TB", "serial": "S6Z1NJ0W123456", "firmware": "4B2QJXD7",
@@ -30,9 +32,9 @@ BARE = dict.fromkeys(FACTS) | {"capacity_bytes": 1 << 30, "lba_format": "512n"}
 
 
 @pytest.fixture
-def host(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
+def host(monkeypatch: pytest.MonkeyPatch) -> Facts:
     """Facts by kernel name, filled by the test; nothing is held; there are no partitions and virtual drives."""
-    facts: dict[str, dict[str, Any]] = {}
+    facts: Facts = {}
     monkeypatch.setattr(identity, "whole_disks", lambda *roots: list(facts))
     monkeypatch.setattr(identity, "describe", lambda name: dict(facts[name]))
     monkeypatch.setattr(
@@ -50,14 +52,11 @@ def sheet(tmp_path: Path, *rows: str) -> Path:
     return path
 
 
-def test_untestable_drives_have_a_reason(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_untestable_drives_have_a_reason(host: Facts, tmp_path: Path) -> None:
     host |= {
-        "good": FACTS,
-        "swapped": FACTS,
-        "nameless": FACTS | {"serial": None},
-        "loose": FACTS | {"by_id": None},
+        "good": FACTS, "swapped": FACTS, "nameless": FACTS | {"serial": None}, "loose": FACTS | {"by_id": None},
         "empty": FACTS | {"capacity_bytes": 0},
-    }
+    }  # fmt: skip
     listed = {drive["device"]: drive for drive in drives.survey(tmp_path / "none.tsv")}
     assert {device: drive["testable"] for device, drive in listed.items()} == {
         "/dev/good": True, "/dev/swapped": False, "/dev/nameless": False, "/dev/loose": False, "/dev/empty": False,
@@ -68,7 +67,7 @@ def test_untestable_drives_have_a_reason(host: dict[str, dict[str, Any]], tmp_pa
 
 
 def test_drives_with_one_serial_number_are_untestable(
-    host: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     host |= {"sda": FACTS, "sdb": FACTS | {"capacity_bytes": 1 << 30}}
     monkeypatch.setattr(sysfs, "serial", lambda *arguments: FACTS["serial"])
@@ -80,7 +79,7 @@ def test_drives_with_one_serial_number_are_untestable(
 
 
 def test_a_drive_that_the_guard_cannot_check_is_untestable(
-    host: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    host: Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_program(device: str, name: str) -> None:
         raise UserError("the program wipefs is not installed; install it")
@@ -92,7 +91,7 @@ def test_a_drive_that_the_guard_cannot_check_is_untestable(
 
 
 @pytest.mark.parametrize("destructive", ["yes", "no"])
-def test_the_listing_shows_the_drive_sheet(host: dict[str, dict[str, Any]], tmp_path: Path, destructive: str) -> None:
+def test_the_listing_shows_the_drive_sheet(host: Facts, tmp_path: Path, destructive: str) -> None:
     host |= {"good": FACTS, "same-path": FACTS | {"serial": "OTHER"}, "same-serial": FACTS | {"by_id": f"{BY_ID}x"}}
     path = sheet(tmp_path, f"fast\t{FACTS['by_id']}\tS6Z1NJ0W123456\t{destructive}\t")
     listed = drives.survey(path)
@@ -102,17 +101,13 @@ def test_the_listing_shows_the_drive_sheet(host: dict[str, dict[str, Any]], tmp_
     assert f"in the drive sheet as 'fast' (destructive: {destructive})" in drives.listing(listed)
 
 
-def test_an_unreadable_sheet_hides_no_drive(
-    host: dict[str, dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unreadable_sheet_hides_no_drive(host: Facts, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     host["good"] = FACTS
     assert len(drives.survey(sheet(tmp_path, "broken"))) == 1
     assert "drives.tsv line 2" in capsys.readouterr().err
 
 
-def test_virtual_drives_are_listed_as_virtual(
-    host: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_virtual_drives_are_listed_as_virtual(host: Facts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host["loop3"] = BARE
     model = DriveModel.from_mapping("v", {"serial": "V-1", "capacity": "16MiB", "over_provisioning": "28%"})
     record = manage.VirtualDrive("v", "V-1", "/dev/loop3", 1 << 24, 1, 1, "/run/v", model.to_mapping())
@@ -125,9 +120,7 @@ def test_virtual_drives_are_listed_as_virtual(
     assert drive["virtual"] is True
 
 
-def test_the_first_sheet_is_readable_and_permits_no_destruction(
-    host: dict[str, dict[str, Any]], tmp_path: Path
-) -> None:
+def test_the_first_sheet_is_readable_and_permits_no_destruction(host: Facts, tmp_path: Path) -> None:
     host |= {
         "nvme0n1": FACTS,
         "nvme0n2": FACTS | {"by_id": f"{BY_ID}nvme-second"},
@@ -150,7 +143,7 @@ def test_the_first_sheet_is_readable_and_permits_no_destruction(
     assert "/dev/vda" in comments[1]
 
 
-def test_an_existing_sheet_is_kept_and_extended(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_an_existing_sheet_is_kept_and_extended(host: Facts, tmp_path: Path) -> None:
     host |= {"nvme0n1": FACTS, "sdb": FACTS | {"serial": "B3456", "by_id": f"{BY_ID}ata-b"}, "vda": BARE}
     path = tmp_path / "drives.tsv"
     row = f"mine\t{FACTS['by_id']}\t{FACTS['serial']}\tyes\tkept\t600"
@@ -166,7 +159,7 @@ def test_an_existing_sheet_is_kept_and_extended(host: dict[str, dict[str, Any]],
         }  # fmt: skip
 
 
-def test_json_of_the_command(host: dict[str, dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_of_the_command(host: Facts, capsys: pytest.CaptureFixture[str]) -> None:
     host["nvme0n1"] = FACTS
     assert main(["drives", "--json"]) == 0
     (drive,) = json.loads(capsys.readouterr().out)
@@ -175,7 +168,7 @@ def test_json_of_the_command(host: dict[str, dict[str, Any]], capsys: pytest.Cap
     assert {key: drive[key] for key in FACTS} == FACTS
 
 
-def test_a_sheet_row_with_a_link_to_itself(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+def test_a_sheet_row_with_a_link_to_itself(host: Facts, tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     host["good"] = FACTS
     row = load_sheet(sheet(tmp_path, f"x\t{BY_ID}x\tS1\tyes\t"))["x"]
@@ -190,7 +183,7 @@ COMPOSED = dict.fromkeys(FACTS) | {
 
 
 @pytest.fixture
-def partition(host: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def partition(host: Facts, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A host with one drive and one partition; the test may change the partition's facts."""
     facts = dict(COMPOSED)
     host["sda"] = FACTS

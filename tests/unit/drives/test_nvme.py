@@ -25,17 +25,10 @@ from drivelab.drives.node import Node
 SAMPLES = Path(__file__).parent / "samples"
 
 SMART_1 = {
-    "critical_warning": 0,
-    "temperature": 311,
-    "avail_spare": 100,
-    "spare_thresh": 10,
-    "percent_used": 3,
-    "data_units_read": 81234567,
-    "data_units_written": 98765432.0,
-    "power_on_hours": 4321,
-    "media_errors": 0,
+    "critical_warning": 0, "temperature": 311, "avail_spare": 100, "spare_thresh": 10, "percent_used": 3,
+    "data_units_read": 81234567, "data_units_written": 98765432.0, "power_on_hours": 4321, "media_errors": 0,
     "temperature_sensor_1": 311,
-}
+}  # fmt: skip
 """Output of nvme-cli 1.x: counters are numbers, one of them a float."""
 
 
@@ -90,11 +83,7 @@ def test_other_values_are_not_numbers(value: Any) -> None:
 
 
 def test_a_log_nested_under_the_device_name() -> None:
-    flat = {
-        "sprog": 65535,
-        "sstat": {"global_erased": 1, "status": "(1) Most recent sanitize completed"},
-        "cdw10_info": 2,
-    }
+    flat = {"sprog": 65535, "sstat": {"global_erased": 1, "status": "(1) Most recent sanitize completed"}}
     assert nvme.unwrap({"/dev/nvme0": flat}) == flat
     assert nvme.unwrap(flat) == flat
 
@@ -177,14 +166,6 @@ def null() -> Iterator[int]:
 def held(name: str, descriptor: int) -> HeldDevice:
     opened = Node(descriptor, name, "259:0", "1")
     return HeldDevice(f"/dev/{name}", name, "S1", None, opened, identity=Identity("S1", 512))
-
-
-@pytest.mark.parametrize(
-    ("block", "character"),
-    [("nvme0n1", "ng0n1"), ("nvme12n34", "ng12n34"), ("nvme0n1p1", None), ("sda", None), ("nvme0", None)],
-)
-def test_only_a_namespace_has_one(block: str, character: str | None) -> None:
-    assert nvme.character_name(block) == character
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ from drivelab.drives.guard import ApprovedDevice
 from drivelab.drives.identified import Identity
 from drivelab.drives.tools import Output
 from drivelab.drives.undo import Command, Write, perform
-from drivelab.drives.write_cache import parse_feature, parse_hdparm
 
 NVME = ApprovedDevice("/dev/nvme0n1", "nvme0n1", "S1", None, identity=Identity("S1", 512))
 DISK = ApprovedDevice("/dev/sdz", "sdz", "S1", None, identity=Identity("S1", 512))
@@ -164,25 +163,3 @@ def test_undo_is_known_before_the_change(drive: Drive) -> None:
     undo = write_cache.undo_of(NVME, on=False)
     assert drive.on
     assert undo == write_cache.change(NVME, on=False)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("get-feature:0x06 (Volatile Write Cache), Current value:0x00000001", 1),
-        ("get-feature:0x06 (Volatile Write Cache), Current value:00000000", 0),
-        ("get-feature:0x6 (Volatile Write Cache), Current value: 0x1", 1),
-        ("NVMe status: Invalid Field in Command(0x4002)", None),
-    ],
-)
-def test_nvme_cli_output_is_parsed(text: str, value: int | None) -> None:
-    assert parse_feature(text) == value
-
-
-@pytest.mark.parametrize(
-    ("text", "state"),
-    [("/dev/sda:\n write-caching =  1 (on)", "on"), (" write-caching =  0 (off)", "off"),
-     (" write-caching = not supported", "none"), ("", None)],
-)  # fmt: skip
-def test_hdparm_output_is_parsed(text: str, state: str | None) -> None:
-    assert parse_hdparm(text) == state

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 from itertools import product
-from types import ModuleType
 
 import comparison_frames
 import numpy as np
 import pandas as pd
 import protocol_frames as frames
+import pts_frames as pts
 import pytest
 from chart_values import Mark, marks, tooltips
 
 from drivelab.figures.base import quantities, style
 from drivelab.figures.base.axes import write
-from drivelab.figures.base.words import parts, say, tell
+from drivelab.figures.base.words import say, tell
 from drivelab.figures.kinds.cells import measurement_2d
 from drivelab.figures.kinds.deltas import comparison, normalised
 from drivelab.figures.kinds.demand import demand_intensity
@@ -76,8 +76,8 @@ def test_a_thin_line_keeps_its_spikes_and_what_can_be_told_apart() -> None:
     assert (2501, 9) in zip(trace["x"], trace["y"], strict=True)
 
 
-def two_drives(made: ModuleType) -> pd.DataFrame:
-    return pd.concat([made.latency_bins("op7"), made.latency_bins("op28", 60.0)], ignore_index=True)
+def two_drives() -> pd.DataFrame:
+    return pd.concat([pts.latency_bins("op7"), pts.latency_bins("op28", 60.0)], ignore_index=True)
 
 
 def test_both_panels_of_a_traces_latency_tell_the_share_of_faster_requests() -> None:
@@ -111,8 +111,8 @@ def test_times_between_arrivals_are_told_in_their_unit() -> None:
 
 
 @pytest.mark.parametrize("factor", [1.0, 30.0], ids=["from nothing", "from the basis"])
-def test_bars_beside_the_basis_tell_how_many_times_it_they_are(factor: float, made: ModuleType) -> None:
-    deltas = made.deltas(("op28", "op9"))
+def test_bars_beside_the_basis_tell_how_many_times_it_they_are(factor: float) -> None:
+    deltas = pts.deltas(("op28", "op9"))
     columns = ["delta_pct", "interval_low_pct", "interval_high_pct"]
     deltas[columns] = deltas[columns] * factor
     deltas = deltas[deltas["delta_pct"] > -100]
@@ -133,8 +133,8 @@ def test_bars_beside_the_basis_tell_how_many_times_it_they_are(factor: float, ma
     assert all(tooltips(mark) == [] for mark in result if not mark.get("bar"))
 
 
-def test_a_delta_is_told_with_its_cell_interval_and_verdict(made: ModuleType) -> None:
-    deltas = made.deltas(("op28", "op9"))
+def test_a_delta_is_told_with_its_cell_interval_and_verdict() -> None:
+    deltas = pts.deltas(("op28", "op9"))
     result = [mark for mark in marks(comparison(deltas)) if tooltips(mark)]
     checked = 0
     for trace in result:
@@ -151,8 +151,8 @@ def test_a_delta_is_told_with_its_cell_interval_and_verdict(made: ModuleType) ->
     assert checked == len(deltas)
 
 
-def test_a_histogram_tells_latencies_with_their_unit_and_empty_bins_as_empty(made: ModuleType) -> None:
-    result = marks(latency_histogram(made.latency_bins()))
+def test_a_histogram_tells_latencies_with_their_unit_and_empty_bins_as_empty() -> None:
+    result = marks(latency_histogram(pts.latency_bins()))
     (line,) = named(result, "I/Os")
     heights = [number(texts[2], "") for texts in tooltips(line)]
     assert min(heights) == 0
@@ -163,8 +163,8 @@ def test_a_histogram_tells_latencies_with_their_unit_and_empty_bins_as_empty(mad
     assert all(not tooltips(mark) for mark in result if not mark["name"])
 
 
-def test_a_latency_has_its_own_unit_at_each_point_and_lines_for_the_eye_are_silent(made: ModuleType) -> None:
-    bins = two_drives(made)
+def test_a_latency_has_its_own_unit_at_each_point_and_lines_for_the_eye_are_silent() -> None:
+    bins = two_drives()
     for figure, place in ((exceedance_of_drives(bins), 1), (nines := nines_of_drives(bins), 1), (tail(bins), None)):
         result = marks(figure)
         for lines in (lines for trace in result for lines in tooltips(trace)):
@@ -187,8 +187,8 @@ def test_a_map_tells_units_and_what_is_counted() -> None:
     assert [[value for _, _, value in cells] for cells in counts] == [["1", "2", "3", "4"], ["200", "1", "1"]]
 
 
-def test_a_size_is_told_as_its_tick_is(made: ModuleType) -> None:
-    result = marks(measurement_2d(made.cells(7, sizes=(4096, 65536)), made.steady_state(start=3)))
+def test_a_size_is_told_as_its_tick_is() -> None:
+    result = marks(measurement_2d(pts.cells(7, sizes=(4096, 65536)), pts.steady_state(start=3)))
     sizes = {line for trace in result for lines in tooltips(trace) for line in lines if line.startswith("Block size")}
     assert sizes == {"Block size: 4 KiB", "Block size: 64 KiB"}
 
@@ -219,9 +219,9 @@ def test_the_points_of_a_sweep_say_what_they_are() -> None:
 
 
 @pytest.mark.parametrize("draw", ["time", "bytes"])
-def test_marks_of_a_soak_tell_their_own_value_alone(draw: str, made: ModuleType) -> None:
-    soak = made.soak()
-    figure = saturation_time(soak) if draw == "time" else saturation_bytes(soak, made.drives(op7=480 * 10**9))
+def test_marks_of_a_soak_tell_their_own_value_alone(draw: str) -> None:
+    soak = pts.soak()
+    figure = saturation_time(soak) if draw == "time" else saturation_bytes(soak, pts.drives(op7=480 * 10**9))
     result = marks(figure)
     measured = named(result, "op7")
     assert measured
@@ -233,9 +233,9 @@ def test_marks_of_a_soak_tell_their_own_value_alone(draw: str, made: ModuleType)
         assert trace["name"]
 
 
-def test_drive_fills_are_told_by_their_place_alone(made: ModuleType) -> None:
-    soaks = pd.concat([made.soak(), made.soak("op28")], ignore_index=True)
-    result = marks(saturation_bytes(soaks, made.drives(op7=1 << 26, op28=1 << 27)))
+def test_drive_fills_are_told_by_their_place_alone() -> None:
+    soaks = pd.concat([pts.soak(), pts.soak("op28")], ignore_index=True)
+    result = marks(saturation_bytes(soaks, pts.drives(op7=1 << 26, op28=1 << 27)))
     fills = [trace for trace in result if trace.get("yw", "") is None and not trace.get("rule")]
     assert fills
     for trace in fills:
@@ -277,21 +277,3 @@ def test_lines_of_points_must_be_as_many_as_these() -> None:
     say(line, ["one", "two"])
     with pytest.raises(ValueError, match="3 points cannot have 2 lines"):
         marks(figure)
-
-
-@pytest.mark.parametrize(
-    ("label", "name", "unit"),
-    [
-        ("I/O rate, reads\n(IOPS)", "I/O rate, reads", "IOPS"),
-        ("Access time (ms)\n← better", "Access time", "ms"),
-        ("Score (√(MiB/s · 1/s))\nbetter →", "Score", "√(MiB/s · 1/s)"),
-        ("Queued to completed (Q2C)\n(µs, ms, s), log scale", "Queued to completed (Q2C)", "µs"),
-        ("Delta against op7 (%), log scale beyond ±10, better →", "Delta against op7", "%"),
-        ("Outstanding I/Os (number),\nthreads by depth, log scale", "Outstanding I/Os", ""),
-        ("I/O rate (IOPS)\nMedian of rounds", "I/O rate", "IOPS"),
-        ("Requests/s, stacked", "Requests/s", ""),
-        ("", "", ""),
-    ],
-)
-def test_a_label_has_a_name_and_a_unit(label: str, name: str, unit: str) -> None:
-    assert parts(label) == (name, unit)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import comparison_frames as frames
 import matplotlib
 import numpy as np
 import pandas as pd
 import protocol_frames
+import pts_frames as pts
 import pytest
 from drawn import legend, rows, texts
 from drawn import points as drawn
@@ -22,7 +21,7 @@ from drivelab.figures.base import overlay, style
 from drivelab.figures.kinds.cells import alignment
 from drivelab.figures.kinds.deltas import comparison, normalised
 from drivelab.figures.kinds.demand import depth_ramp
-from drivelab.figures.kinds.drives import capacity, size
+from drivelab.figures.kinds.drives import capacity
 from drivelab.figures.kinds.latency import exceedance_of_drives, nines_of_drives, tail
 from drivelab.figures.kinds.latency_maps import latency_heat
 from drivelab.figures.kinds.mixes import bathtub, sizes_of_drives
@@ -34,9 +33,9 @@ NO_WINDOWS = protocol_frames.NO_WINDOWS
 _DRAWN = [verdict for verdict in DELTA_VERDICTS if verdict != NOT_COMPARED]
 
 
-def test_a_forest_shows_every_cell_and_counts_metrics_without_room(made: ModuleType) -> None:
+def test_a_forest_shows_every_cell_and_counts_metrics_without_room() -> None:
     """Large blocks are known by throughput and small ones by IOPS; both are on the page."""
-    (one, *_) = made.deltas(("op28",)).query("metric == 'iops'").to_dict("records")
+    (one, *_) = pts.deltas(("op28",)).query("metric == 'iops'").to_dict("records")
     blocks = {f"RND {size}KiB 100/{share}": "iops" if size < 64 else "bandwidth_mib_s"
               for size in (4, 8, 64, 128) for share in range(11)}  # fmt: skip
     known = [{**one, "cell_label": label, "metric": metric} for label, metric in blocks.items()]
@@ -47,8 +46,8 @@ def test_a_forest_shows_every_cell_and_counts_metrics_without_room(made: ModuleT
 
 
 @pytest.mark.parametrize("names", [("op28",), tuple(f"drive-{place}" for place in range(7))])
-def test_a_forest_has_each_delta_with_its_interval_and_verdict(made: ModuleType, names: tuple[str, ...]) -> None:
-    deltas = made.deltas(names)
+def test_a_forest_has_each_delta_with_its_interval_and_verdict(names: tuple[str, ...]) -> None:
+    deltas = pts.deltas(names)
     figure = comparison(deltas)
     for verdict in _DRAWN:
         of_it = deltas[deltas["verdict"] == verdict]
@@ -65,8 +64,8 @@ def test_a_forest_has_each_delta_with_its_interval_and_verdict(made: ModuleType,
     assert {"pts-iops: I/O rate", *deltas["cell_label"]} <= set(rows(figure))
 
 
-def test_what_is_not_compared_has_no_dot(made: ModuleType) -> None:
-    deltas = made.deltas(sizes=(4096,), mixes=(0,))
+def test_what_is_not_compared_has_no_dot() -> None:
+    deltas = pts.deltas(sizes=(4096,), mixes=(0,))
     none = {"delta_pct": [np.nan, -3.0], "verdict": [NOT_COMPARED, CANNOT_TELL]}
     figure = comparison(deltas.assign(**none, interval_low_pct=np.nan, interval_high_pct=np.nan))
     assert sum(len(points) for verdict in _DRAWN for points in drawn(figure, verdict)) == 1
@@ -74,41 +73,41 @@ def test_what_is_not_compared_has_no_dot(made: ModuleType) -> None:
     assert texts(figure, "number") == ["", "\N{MINUS SIGN}3.0 %"]
 
 
-def test_unknown_verdicts_are_refused(made: ModuleType) -> None:
+def test_unknown_verdicts_are_refused() -> None:
     with pytest.raises(ValueError, match=r"unknown verdict\(s\) splendid"):
-        comparison(made.deltas().assign(verdict="splendid"))
+        comparison(pts.deltas().assign(verdict="splendid"))
 
 
-def test_the_margin_has_an_end_where_all_deltas_are_small(made: ModuleType) -> None:
+def test_the_margin_has_an_end_where_all_deltas_are_small() -> None:
     small = dict.fromkeys(("delta_pct", "interval_low_pct", "interval_high_pct"), 0.02)
-    figure = comparison(made.deltas(("op28",)).assign(**small))
+    figure = comparison(pts.deltas(("op28",)).assign(**small))
     low, high = figure.axes[0].get_xlim()
     assert low < -6.5 < 6.5 < high  # the margin is five
     assert set(texts(figure, "number")) == {"+0.02 %"}
 
 
-def test_drives_differ_in_greyscale(made: ModuleType) -> None:
-    figure = normalised(made.deltas(("op28", "op7-512e", "op3")))
+def test_drives_differ_in_greyscale() -> None:
+    figure = normalised(pts.deltas(("op28", "op7-512e", "op3")))
     fills = {patch.get_hatch() for patch in figure.axes[0].patches if patch.get_gid() == "bar"}
     assert len(fills) == 3
     assert {patch.get_hatch() for patch in figure.legends[0].get_patches()[:3]} == fills
 
 
-def test_relative_bars_far_apart_begin_at_the_basis(made: ModuleType) -> None:
-    figure = normalised(made.deltas(sizes=(4096,), mixes=(0,)).query("metric == 'iops'").assign(delta_pct=4200.0))
+def test_relative_bars_far_apart_begin_at_the_basis() -> None:
+    figure = normalised(pts.deltas(sizes=(4096,), mixes=(0,)).query("metric == 'iops'").assign(delta_pct=4200.0))
     (bar,) = [patch for patch in figure.axes[0].patches if patch.get_gid() == "bar"]
     assert figure.axes[0].get_xscale() == "log"
     assert (bar.get_x(), bar.get_x() + bar.get_width()) == pytest.approx((1.0, 43.0))
 
 
-def test_metrics_that_say_the_same_share_a_panel(made: ModuleType) -> None:
-    deltas = made.deltas(("op28",)).query("metric == 'iops'")
+def test_metrics_that_say_the_same_share_a_panel() -> None:
+    deltas = pts.deltas(("op28",)).query("metric == 'iops'")
     twins = pd.concat([deltas, deltas.assign(metric="mean_latency_us", kind="time", unit="us")], ignore_index=True)
     assert [axes.get_xlabel().partition(",")[0] for axes in normalised(twins).axes] == ["I/O rate"]
 
 
-def test_a_drive_has_one_colour_whether_the_basis_is_shown_or_not(made: ModuleType) -> None:
-    deltas = made.deltas(("op28", "op7-512e"))
+def test_a_drive_has_one_colour_whether_the_basis_is_shown_or_not() -> None:
+    deltas = pts.deltas(("op28", "op7-512e"))
     every = overlay.looks(["op7", "op28", "op7-512e"])
     bars = normalised(deltas).legends[0].get_patches()
     assert {bar.get_label(): bar.get_facecolor()[:3] for bar in bars if bar.get_label() in every} == {
@@ -120,8 +119,8 @@ def test_a_drive_has_one_colour_whether_the_basis_is_shown_or_not(made: ModuleTy
     assert (markers["op28"], markers["op7-512e"]) == (every["op28"].marker, style.MARKERS[3])
 
 
-def test_bars_without_a_verdict_are_pale_and_set_no_scale(made: ModuleType) -> None:
-    deltas = made.deltas(("op28",), sizes=(4096,), mixes=(65, 0)).query("metric == 'iops'")
+def test_bars_without_a_verdict_are_pale_and_set_no_scale() -> None:
+    deltas = pts.deltas(("op28",), sizes=(4096,), mixes=(65, 0)).query("metric == 'iops'")
     deltas = deltas.assign(delta_pct=[40.0, 488.0], interval_low_pct=np.nan, interval_high_pct=np.nan,
                            verdict=[FASTER, CANNOT_TELL])  # fmt: skip
     figure = normalised(deltas)
@@ -136,8 +135,8 @@ def test_bars_without_a_verdict_are_pale_and_set_no_scale(made: ModuleType) -> N
     assert [patch.get_label() for patch in figure.legends[0].get_patches()] == ["op28", "pale: cannot tell"]
 
 
-def test_long_names_of_cells_leave_room_for_the_deltas(made: ModuleType) -> None:
-    deltas = made.deltas(("op28", "op7-512e"), sizes=(4096,)).query("metric == 'iops'")
+def test_long_names_of_cells_leave_room_for_the_deltas() -> None:
+    deltas = pts.deltas(("op28", "op7-512e"), sizes=(4096,)).query("metric == 'iops'")
     long = deltas.assign(
         cell_label=[f"RND 4KiB-64KiB mix {share}/{100 - share}, 3 zones" for share in (100, 100, 65, 65, 0, 0)]
     )
@@ -248,9 +247,9 @@ def test_each_hidden_drive_lies_on_one_that_is_seen(levels: list[float]) -> None
     assert all(levels[int(upper[1:])] == levels[int(lower[1:])] for upper, lower in pairs)
 
 
-def test_what_is_written_beside_a_forest_lies_within_the_picture(made: ModuleType) -> None:
+def test_what_is_written_beside_a_forest_lies_within_the_picture() -> None:
     """A text has the measured width at every resolution."""
-    deltas = made.deltas(("op28",)).assign(measurement="pts-composite-block-workload-of-a-long-name")
+    deltas = pts.deltas(("op28",)).assign(measurement="pts-composite-block-workload-of-a-long-name")
     figure = comparison(deltas)
     with matplotlib.rc_context(style.RC):
         figure.get_layout_engine().execute(figure)
@@ -292,12 +291,6 @@ def test_capacity_finds_a_drive_on_its_platform() -> None:
     tables = frames.capacities((256, 512))
     tables["summary"]["drive"] += "@bench"
     assert capacity(**tables).axes
-
-
-@pytest.mark.parametrize(("of_bytes", "text"), [(960197124096, "960 GB"), (3840755982336, "3.84 TB"),
-                                                (64 << 20, "64 MiB")])  # fmt: skip
-def test_capacities_are_named_as_drives_are_sold(of_bytes: int, text: str) -> None:
-    assert size(of_bytes) == text
 
 
 def test_curves_that_lie_on_each_other_are_named() -> None:

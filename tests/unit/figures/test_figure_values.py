@@ -6,11 +6,11 @@ import json
 import math
 import re
 from pathlib import Path
-from types import ModuleType
 from xml.etree import ElementTree
 
 import comparison_frames
 import numpy as np
+import pts_frames as pts
 import pytest
 from chart_values import chart, marks, tooltips
 from hypothesis import given
@@ -33,8 +33,8 @@ HALF_A_DIGIT = 5.1e-5
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def test_the_legend_is_that_of_the_picture_and_each_mark_knows_its_entry(made: ModuleType) -> None:
-    figure = convergence(made.cells(7, sizes=(4096, 65536)), made.steady_state(start=3))
+def test_the_legend_is_that_of_the_picture_and_each_mark_knows_its_entry() -> None:
+    figure = convergence(pts.cells(7, sizes=(4096, 65536)), pts.steady_state(start=3))
     result = marks(figure)
     (legend,) = figure.legends
     assert chart(figure)["legend"] == [text.get_text() for text in legend.get_texts()]
@@ -186,8 +186,8 @@ def test_references_survive() -> None:
 
 
 @pytest.mark.parametrize("name", ["window", "measurement_2d"])
-def test_a_figure_keeps_all_its_texts(made: ModuleType, name: str, tmp_path: Path) -> None:
-    figure = render(name, {"cells": made.cells(), "steady_state": made.steady_state()}, "op7 <b> & co")
+def test_a_figure_keeps_all_its_texts(name: str, tmp_path: Path) -> None:
+    figure = render(name, {"cells": pts.cells(), "steady_state": pts.steady_state()}, "op7 <b> & co")
     svg, _ = save(figure, tmp_path / "figure")
     tree = ElementTree.parse(svg).getroot()
     drawn = {"".join(element.itertext()).strip() for element in tree.iter(f"{SVG}text")}
@@ -222,7 +222,7 @@ def test_axes_that_grow_have_room_for_their_new_ticks() -> None:
     assert min(panel.yaxis.label.get_window_extent().x0 for panel in figure.axes) >= 0
 
 
-def test_png_only_where_it_is_wanted(made: ModuleType, tmp_path: Path) -> None:
-    figure = render("window", {"steady_state": made.steady_state()}, "op7")
+def test_png_only_where_it_is_wanted(tmp_path: Path) -> None:
+    figure = render("window", {"steady_state": pts.steady_state()}, "op7")
     assert style.save(figure, tmp_path / "one", png=False) == [tmp_path / "one.svg"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one.svg"]

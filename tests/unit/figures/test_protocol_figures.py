@@ -105,11 +105,7 @@ def test_names_of_points_cover_nothing(cells: pd.DataFrame) -> None:
 
 def test_convergence_of_a_sweep_shows_the_most_threads() -> None:
     cells = frames.sweep((1, 4), (1, 2, 16)).assign(until="steady state")
-    variable = "RND 4KiB 100/0 T4Q16"
-    steady = pd.DataFrame([{**frames.key(), "step": 0, "variable": variable, "metric": "iops", "reached": True,
-                            "rounds": 3, "window_start": 1, "window_end": 3, "allowed_data_excursion": 1.0,
-                            "measured_data_excursion": 0.0, "allowed_slope_excursion": 1.0,
-                            "measured_slope_excursion": 0.0}])  # fmt: skip
+    steady = pd.DataFrame([frames.window((1.0, 1.0, 1.0), 1, "RND 4KiB 100/0 T4Q16", reached=True)])
     figure = convergence(cells, steady)
     assert legend(figure)[:3] == ["T4Q1", "T4Q2", "T4Q16 *"]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import numpy as np
 import pandas as pd
 import protocol_frames as frames
+import pts_frames as pts
 import pytest
 from drawn import artists, legend, rows
 
@@ -20,9 +19,9 @@ from drivelab.figures.kinds.soaks import saturation_bytes, saturation_time
 from drivelab.figures.kinds.window import window
 
 
-def test_a_window_for_every_tracked_variable(made: ModuleType) -> None:
+def test_a_window_for_every_tracked_variable() -> None:
     sizes, values = ("4KiB", "64KiB", "1024KiB"), [(100.0, 101, 102, 103, 104), (50.0, 51, 52, 51, 50), (7.0,) * 5]
-    table = pd.concat([made.steady_state(v, variable=f"RND {s} 0/100") for s, v in zip(sizes, values, strict=True)])
+    table = pd.concat([pts.steady_state(v, variable=f"RND {s} 0/100") for s, v in zip(sizes, values, strict=True)])
     figure = window(table)
     assert [axes.get_title("left") for axes in figure.axes[::2]] == [f"RND {size} 0/100" for size in sizes]
     assert [list(line.get_ydata()) for line in artists(figure, "values")] == [
@@ -31,10 +30,8 @@ def test_a_window_for_every_tracked_variable(made: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("factor", [0.0, 1.0, 1e3, 3.7e5])
-def test_determination_of_large_and_small_values_is_neither_cut_nor_printed_over(
-    made: ModuleType, factor: float
-) -> None:
-    table = made.steady_state()
+def test_determination_of_large_and_small_values_is_neither_cut_nor_printed_over(factor: float) -> None:
+    table = pts.steady_state()
     scaled = ["average", "slope", "intercept", *(name for name in table if name.endswith("_excursion"))]
     table = table.assign(**{name: table[name] * factor for name in scaled})
     table["values"] = [[value * factor for value in values] for values in table["values"]]
@@ -47,9 +44,9 @@ def test_determination_of_large_and_small_values_is_neither_cut_nor_printed_over
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[place + 1 :])
 
 
-def test_convergence_of_writes_stands_above_that_of_reads(made: ModuleType) -> None:
-    cells = made.cells(mixes=(100, 65, 0))
-    figure = render("convergence_mixes", {"cells": cells, "steady_state": made.steady_state()}, "op7")
+def test_convergence_of_writes_stands_above_that_of_reads() -> None:
+    cells = pts.cells(mixes=(100, 65, 0))
+    figure = render("convergence_mixes", {"cells": cells, "steady_state": pts.steady_state()}, "op7")
     assert [axes.get_title(loc="left") for axes in figure.axes] == [
         f"{mix} read/write" for mix in ("0/100", "65/35", "100/0")
     ]
@@ -61,18 +58,18 @@ def test_convergence_of_writes_stands_above_that_of_reads(made: ModuleType) -> N
         assert list(lines[0].get_ydata()) == pytest.approx(first["iops"].tolist())
 
 
-def test_convergence_of_maxima(made: ModuleType) -> None:
-    cells, state = made.cells(), made.steady_state()
+def test_convergence_of_maxima() -> None:
+    cells, state = pts.cells(), pts.steady_state()
     maxima = render("convergence_max", {"cells": cells, "steady_state": state}, "op7")
     writes = cells[(cells["read_share_pct"] == 0) & (cells["block_size_bytes"] == 512)]
     assert list(artists(maxima, "line")[0].get_ydata()) == pytest.approx((writes["max_latency_us"] / 1e6).tolist())
     assert maxima.axes[0].get_ylabel().startswith("Maximum latency (s)")
 
 
-def test_convergence_shows_every_tracked_cell(made: ModuleType) -> None:
-    cells = made.cells()
+def test_convergence_shows_every_tracked_cell() -> None:
+    cells = pts.cells()
     tracked = ("RND 4KiB 0/100", "RND 64KiB 65/35", "RND 1024KiB 100/0")
-    state = pd.concat([made.steady_state(variable=variable) for variable in tracked])
+    state = pd.concat([pts.steady_state(variable=variable) for variable in tracked])
     figure = convergence(cells, state)
     shown = [line.get_label() for line in artists(figure, "line")]
     others = [name for name in shown if "/" in str(name)]
@@ -90,19 +87,19 @@ def test_writes_before_each_round_are_apart_from_the_sweep() -> None:
         convergence(frames.sweep(), frames.sweep_window(), beside_sweep=True)
 
 
-def test_two_pure_accesses_are_bars(made: ModuleType) -> None:
-    figure = measurement_2d(made.cells(sizes=(131072,), mixes=(100, 0)), made.steady_state(), metric="bandwidth_mib_s")
+def test_two_pure_accesses_are_bars() -> None:
+    figure = measurement_2d(pts.cells(sizes=(131072,), mixes=(100, 0)), pts.steady_state(), metric="bandwidth_mib_s")
     assert [bar.get_width() for bar in figure.axes[0].patches] == pytest.approx([3479.2 / 8, 3783.0 / 8], rel=0.02)
     assert rows(figure) == ["128KiB 100/0, reads", "128KiB 0/100, writes"]
     assert figure.axes[0].get_xlim()[0] == 0
 
 
-def test_a_soak_shows_the_cliff_and_the_levels_of_the_tables(made: ModuleType) -> None:
-    soak = made.soak()
+def test_a_soak_shows_the_cliff_and_the_levels_of_the_tables() -> None:
+    soak = pts.soak()
     cliff = find_cliff(soak, 1 << 26)
     levels = [(post_saturation(soak, metric), unit) for metric, unit in (("iops", 1.0), ("mean_latency_us", 1e3))]
     assert cliff is not None
-    by_time, by_volume = saturation_time(soak), saturation_bytes(soak, made.drives(op7=1 << 26))
+    by_time, by_volume = saturation_time(soak), saturation_bytes(soak, pts.drives(op7=1 << 26))
     for figure, place in ((by_time, cliff.time_s), (by_volume, cliff.bytes_written / 2**20)):
         assert [list(line.get_xdata()) for line in artists(figure, "cliff")] == [pytest.approx([place, place])] * 2
         for level, (settled, unit) in zip(artists(figure, "level"), levels, strict=True):
@@ -111,14 +108,14 @@ def test_a_soak_shows_the_cliff_and_the_levels_of_the_tables(made: ModuleType) -
     assert f"write cliff: after {cliff.drive_fills:.3g} drive fills" in legend(by_volume)
 
 
-def test_a_drive_that_was_filled_has_no_cliff(made: ModuleType) -> None:
-    figure = saturation_time(made.soak().assign(filled=True))
+def test_a_drive_that_was_filled_has_no_cliff() -> None:
+    figure = saturation_time(pts.soak().assign(filled=True))
     assert artists(figure, "cliff") == []
     assert any(text.startswith("average of the whole soak") for text in legend(figure))
 
 
-def test_a_soak_that_ended_steady_shows_its_window(made: ModuleType) -> None:
-    soak = made.soak()
+def test_a_soak_that_ended_steady_shows_its_window() -> None:
+    soak = pts.soak()
     soak = soak.assign(in_window=soak["round"].between(21, 30))
     rate, latency = artists(saturation_time(soak), "level")
     assert list(rate.get_xdata()) == list(latency.get_xdata()) == [20.0, 30.0]
@@ -126,19 +123,19 @@ def test_a_soak_that_ended_steady_shows_its_window(made: ModuleType) -> None:
     assert rate.get_ydata()[0] == pytest.approx(float(inside["iops"].mean()))
 
 
-def test_marks_of_several_soaks_are_named_once_and_their_shades_do_not_add_up(made: ModuleType) -> None:
-    soaks = pd.concat([made.soak(drive, fresh=9000.0 + place) for place, drive in enumerate(("a", "b", "c"))])
+def test_marks_of_several_soaks_are_named_once_and_their_shades_do_not_add_up() -> None:
+    soaks = pd.concat([pts.soak(drive, fresh=9000.0 + place) for place, drive in enumerate(("a", "b", "c"))])
     figure = saturation_time(soaks)
     assert legend(figure) == ["a", "b", "c", "write cliff", "level", "level window"]
     assert {shade.get_alpha() for shade in artists(figure, "counted")} == {1.0}
-    alone = legend(saturation_time(made.soak()))
+    alone = legend(saturation_time(pts.soak()))
     assert not {"level", "level window"} & set(alone), "the level says what it is of"
 
 
-def test_volume_begins_near_the_first_slice_where_all_before_would_be_empty(made: ModuleType) -> None:
-    soak = made.soak()
+def test_volume_begins_near_the_first_slice_where_all_before_would_be_empty() -> None:
+    soak = pts.soak()
     late = soak.assign(bytes_written_total=soak["bytes_written_total"] + (1 << 32))
-    drives = made.drives(op7=1 << 30)
+    drives = pts.drives(op7=1 << 30)
     assert saturation_bytes(soak, drives).axes[0].get_xlim()[0] == 0
     low, _ = saturation_bytes(late, drives).axes[0].get_xlim()
     assert 3.9 < low < 4.0 + late["bytes_written"].iloc[0] / 2**30

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import comparison_frames
 import pandas as pd
 import protocol_frames as frames
+import pts_frames as pts
 import pytest
 
 from drivelab.figures.base.sheets import render
@@ -21,9 +20,9 @@ from drivelab.figures.registry import FIGURES
 
 
 @pytest.fixture(scope="module")
-def tables(made: ModuleType) -> dict[str, pd.DataFrame]:
+def tables() -> dict[str, pd.DataFrame]:
     return {
-        "cells": pd.concat([made.cells(sizes=(4096,)), made.soak(measurement="pts-iops")], ignore_index=True).assign(
+        "cells": pd.concat([pts.cells(sizes=(4096,)), pts.soak(measurement="pts-iops")], ignore_index=True).assign(
             started=pd.Timestamp("2026-01-01T00:00:00Z"),
             alignment_offset_bytes=0,
             throttled=False,
@@ -33,12 +32,12 @@ def tables(made: ModuleType) -> dict[str, pd.DataFrame]:
         "telemetry": comparison_frames.heated()["telemetry"],
         "application_runs": comparison_frames.applications(),
         "load_rates": comparison_frames.loads(("op7",)),
-        "steady_state": made.steady_state(),
-        "drives": made.drives(op7=1 << 26),
+        "steady_state": pts.steady_state(),
+        "drives": pts.drives(op7=1 << 26),
         "series": frames.together()["series"].assign(phase=None, workload="RND 4KiB 0/100"),
-        "latency_bins": made.latency_bins(),
-        **made.replayed(traces=("a", "b"), phases=(("steady", 2),)),
-        "deltas": made.deltas(),
+        "latency_bins": pts.latency_bins(),
+        **pts.replayed(traces=("a", "b"), phases=(("steady", 2),)),
+        "deltas": pts.deltas(),
         "variation": comparison_frames.variation(),
         "summary": comparison_frames.capacities()["summary"],
     }
@@ -67,26 +66,26 @@ def test_missing_tables_and_rows(tables: dict[str, pd.DataFrame], name: str) -> 
                 render(name, tables | {table: tables[table].iloc[:0]}, "op7")
 
 
-def test_unknown_names(made: ModuleType, tables: dict[str, pd.DataFrame]) -> None:
+def test_unknown_names(tables: dict[str, pd.DataFrame]) -> None:
     with pytest.raises(ValueError, match="no figure 'pie'"):
         render("pie", tables, "op7")
     with pytest.raises(ValueError, match="'gap_ms' is not a metric"):
         measurement_2d(tables["cells"].assign(gap_ms=1.0), tables["steady_state"], metric="gap_ms")
     with pytest.raises(ValueError, match="merge the latency bins"):
-        measurement_2d(made.cells(sizes=(4096,)), made.steady_state(), metric="p99_latency_us")
+        measurement_2d(pts.cells(sizes=(4096,)), pts.steady_state(), metric="p99_latency_us")
 
 
 @pytest.mark.parametrize("column", ["drive", "run", "measurement"])
-def test_a_loop_of_two_measurements(made: ModuleType, column: str) -> None:
-    cells = made.cells(sizes=(4096,))
+def test_a_loop_of_two_measurements(column: str) -> None:
+    cells = pts.cells(sizes=(4096,))
     other = cells.assign(**{column: 2 if column == "run" else "other"})
     for figure in (convergence, measurement_2d):
         with pytest.raises(ValueError, match=f"2 values of '{column}'"):
-            figure(pd.concat([cells, other]), made.steady_state())
+            figure(pd.concat([cells, other]), pts.steady_state())
 
 
-def test_windows_that_do_not_belong(made: ModuleType) -> None:
-    cells, state = made.cells(sizes=(4096,)), made.steady_state()
+def test_windows_that_do_not_belong() -> None:
+    cells, state = pts.cells(sizes=(4096,)), pts.steady_state()
     with pytest.raises(ValueError, match=r"holds 2 windows \(RND 4KiB 0/100.*expected one of each"):
         window(pd.concat([state, state]))
     with pytest.raises(ValueError, match="2 values for a window of 5 rounds"):
@@ -103,28 +102,28 @@ def test_windows_that_do_not_belong(made: ModuleType) -> None:
         measurement_2d(pd.concat([cells, cells.assign(queue_depth=1)]), state)
 
 
-def test_soaks_that_cannot_share_axes(made: ModuleType) -> None:
-    cells = made.soak()
+def test_soaks_that_cannot_share_axes() -> None:
+    cells = pts.soak()
     with pytest.raises(ValueError, match="2 values of 'block_size_bytes'"):
         saturation_time(pd.concat([cells, cells.assign(block_size_bytes=8192)]))
     with pytest.raises(ValueError, match="no value of 'Mean latency'"):
         saturation_time(cells.assign(mean_latency_us=float("nan")))
     with pytest.raises(ValueError, match="0 capacities for drive 'op7'"):
-        saturation_bytes(cells, made.drives(op28=1 << 26))
+        saturation_bytes(cells, pts.drives(op28=1 << 26))
 
 
-def test_latencies_of_different_work(made: ModuleType) -> None:
-    bins = pd.concat([made.latency_bins(), made.latency_bins(share=100)])
+def test_latencies_of_different_work() -> None:
+    bins = pd.concat([pts.latency_bins(), pts.latency_bins(share=100)])
     with pytest.raises(ValueError, match="2 values of 'read_share_pct'"):
         latency_distribution(bins)
     with pytest.raises(ValueError, match="2 values of 'kind'"):
-        latency_distribution(pd.concat([made.latency_bins(), made.latency_bins(kind="loop")]))
+        latency_distribution(pd.concat([pts.latency_bins(), pts.latency_bins(kind="loop")]))
     with pytest.raises(ValueError, match="has no rows"):
-        latency_distribution(made.latency_bins().assign(count=0))
+        latency_distribution(pts.latency_bins().assign(count=0))
 
 
-def test_replays_without_a_result(made: ModuleType) -> None:
-    result = made.replayed("op7", "op28")
+def test_replays_without_a_result() -> None:
+    result = pts.replayed("op7", "op28")
     runs, passes = result["replays"], result["replay_passes"]
     with pytest.raises(ValueError, match="no counted run of op28"):
         replay(runs.assign(counted=runs["counted"] & (runs["drive"] == "op7")), passes)
@@ -133,13 +132,13 @@ def test_replays_without_a_result(made: ModuleType) -> None:
         with pytest.raises(ValueError, match="no counted run"):
             render(name, uncounted, "op7")
     with pytest.raises(ValueError, match="no phases"):
-        render("replay_phases", made.replayed(), "op7")
+        render("replay_phases", pts.replayed(), "op7")
     with pytest.raises(ValueError, match="2 values of 'recording'"):
-        render("replay_phases", made.replayed("op7", "op28", phases=(("steady", 1),)), "op7")
+        render("replay_phases", pts.replayed("op7", "op28", phases=(("steady", 1),)), "op7")
 
 
-def test_deltas_that_do_not_compare(made: ModuleType) -> None:
-    deltas = made.deltas()
+def test_deltas_that_do_not_compare() -> None:
+    deltas = pts.deltas()
     with pytest.raises(ValueError, match="2 values of 'basis'"):
         comparison(pd.concat([deltas, deltas.assign(basis="op14")]))
     with pytest.raises(ValueError, match="a cell twice"):

@@ -8,8 +8,8 @@ import sys
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 
+import pts_frames as pts
 import pytest
 from doors import carried_out
 
@@ -73,8 +73,8 @@ draw({"rate_histogram": Path(sys.argv[2])}, {"cells": pd.read_pickle(sys.argv[1]
 """
 
 
-def test_the_example_of_the_page_is_a_figure_with_values(made: ModuleType, tmp_path: Path) -> None:
-    cells = made.soak()
+def test_the_example_of_the_page_is_a_figure_with_values(tmp_path: Path) -> None:
+    cells = pts.soak()
     cells.to_pickle(tmp_path / "cells")
     carried_out("figure.md", tmp_path, STEPS, tmp_path / "cells", tmp_path / "rate_histogram")
     svg = (tmp_path / "rate_histogram.svg").read_text(encoding="utf-8")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from types import ModuleType
 
 import comparison_frames as frames
 import numpy as np
 import pandas as pd
+import pts_frames as pts
 import pytest
 from drawn import artists, legend, rows, texts
 from drawn import artists as drawn
@@ -20,8 +20,8 @@ TIMES = "\N{MULTIPLICATION SIGN}"
 ALL = ("replay", "replay_fidelity", "replay_latency", "replay_over_time", "replay_operations")
 
 
-def test_runs_and_medians_by_drive(made: ModuleType) -> None:
-    result = made.replayed("op7", "op28")
+def test_runs_and_medians_by_drive() -> None:
+    result = pts.replayed("op7", "op28")
     figure, runs = render("replay", result, "all"), result["replays"]
     for panel, metric in enumerate(("access_time_us", "bandwidth_mib_s", "score")):
         for number, drive in enumerate(("op7", "op28")):
@@ -36,26 +36,26 @@ def test_runs_and_medians_by_drive(made: ModuleType) -> None:
     assert texts(figure, "note") == ["engine: native; timing: original"]
 
 
-def test_a_set_has_a_row_of_its_own(made: ModuleType) -> None:
-    result = made.replayed(traces=("boot", "sqlite"))
+def test_a_set_has_a_row_of_its_own() -> None:
+    result = pts.replayed(traces=("boot", "sqlite"))
     figure = render("replay", result, "op7")
     assert [name.partition("\n")[0] for name in rows(figure)] == ["set of 2 traces", "boot", "sqlite"]
     passes = result["replay_passes"]
     medians = passes[passes["counted"]]["score"].median()
     assert artists(figure, "median", 2)[0].get_xdata()[0] == pytest.approx(medians)
-    in_phases = made.replayed(traces=("boot", "sqlite"), phases=(("steady", 2), ("rest", 2)))
+    in_phases = pts.replayed(traces=("boot", "sqlite"), phases=(("steady", 2), ("rest", 2)))
     assert rows(render("replay", in_phases, "op7")) == ["steady", "rest"]
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_what_limits_a_replay_is_on_every_figure(made: ModuleType, name: str) -> None:
-    assert texts(render(name, made.replayed(), "op7"), "badge") == []
-    badges = texts(render(name, made.replayed(partial=True, lost=3), "op7"), "badge")
+def test_what_limits_a_replay_is_on_every_figure(name: str) -> None:
+    assert texts(render(name, pts.replayed(), "op7"), "badge") == []
+    badges = texts(render(name, pts.replayed(partial=True, lost=3), "op7"), "badge")
     assert badges == ["PARTIAL replay", "LOSSY trace"]
 
 
-def test_issue_errors_have_their_percentiles_and_the_hosts_noise_beside(made: ModuleType) -> None:
-    result = made.replayed()
+def test_issue_errors_have_their_percentiles_and_the_hosts_noise_beside() -> None:
+    result = pts.replayed()
     figure, bins = render("replay_fidelity", result, "op7"), result["replay_issue_errors"]
     counted = bins[bins["counted"]]
     values = np.repeat(counted["error_ns"].to_numpy(), counted["count"].to_numpy()) / 1e3
@@ -71,18 +71,18 @@ def test_issue_errors_have_their_percentiles_and_the_hosts_noise_beside(made: Mo
     assert issued.get_data().values.tolist() == shown["issued_requests"].tolist()
 
 
-def test_without_deadlines_nothing_is_late(made: ModuleType) -> None:
-    figure = render("replay_fidelity", made.replayed(asap=True), "op7")
+def test_without_deadlines_nothing_is_late() -> None:
+    figure = render("replay_fidelity", pts.replayed(asap=True), "op7")
     assert len(figure.axes) == 1
     assert "no deadline" in texts(figure, "note")[0]
     assert legend(figure) == ["issued"]
-    over_time = render("replay_over_time", made.replayed(asap=True), "op7")
+    over_time = render("replay_over_time", pts.replayed(asap=True), "op7")
     assert legend(over_time) == ["replayed", "in the trace"]
-    assert rows(render("replay", made.replayed(asap=True), "op7"))[0].endswith("trace's time")
+    assert rows(render("replay", pts.replayed(asap=True), "op7"))[0].endswith("trace's time")
 
 
-def test_latencies_of_replay_and_trace_by_direction(made: ModuleType) -> None:
-    result = made.replayed()
+def test_latencies_of_replay_and_trace_by_direction() -> None:
+    result = pts.replayed()
     bins = result["replay_latency"]
     figure = render("replay_latency", result, "op7")
     for operation in ("read", "write"):
@@ -96,19 +96,19 @@ def test_latencies_of_replay_and_trace_by_direction(made: ModuleType) -> None:
     assert "has no latencies" in texts(render("replay_latency", without, "op7"), "note")[0]
 
 
-def test_operations_that_fall_short_are_counted_beside_their_bar(made: ModuleType) -> None:
-    whole, part = (render("replay_operations", made.replayed(partial=partial), "op7") for partial in (False, True))
+def test_operations_that_fall_short_are_counted_beside_their_bar() -> None:
+    whole, part = (render("replay_operations", pts.replayed(partial=partial), "op7") for partial in (False, True))
     assert len(texts(whole, "number")) == 4  # as planned: one number for each operation
     assert len(texts(part, "number")) == 12
-    result = made.replayed()
+    result = pts.replayed()
     operations = of_runs(result["replay_operations"], median_runs(result["replays"]), "")
     wanted = operations.set_index("operation")["mean_latency_us"]
     (points,) = artists(whole, "mean_latency_us", 1)
     assert list(points.get_xdata()) == [wanted[name] for name in ("read", "write", "flush", "discard")]
 
 
-def test_phases_follow_each_other(made: ModuleType) -> None:
-    result = made.replayed(traces=("boot", "sqlite"), phases=(("degradation", 3), ("recovery", 2)))
+def test_phases_follow_each_other() -> None:
+    result = pts.replayed(traces=("boot", "sqlite"), phases=(("degradation", 3), ("recovery", 2)))
     figure = render("replay_phases", result, "op7")
     *_, line = artists(figure, "line", 0)
     assert list(line.get_xdata()) == [1, 2, 3, 4, 5]
@@ -117,8 +117,8 @@ def test_phases_follow_each_other(made: ModuleType) -> None:
     assert legend(figure) == ["boot", "sqlite", "set of 2 traces"]
 
 
-def test_figures_of_an_engine_without_single_requests_say_so(made: ModuleType) -> None:
-    result = dict(made.replayed())
+def test_figures_of_an_engine_without_single_requests_say_so() -> None:
+    result = dict(pts.replayed())
     unknown = ["access_time_us", "bandwidth_mib_s", "score"]
     result["replays"] = result["replays"].assign(**dict.fromkeys(unknown, float("nan")))
     for name in ("replay_issue_errors", "replay_over_time", "replay_latency"):
@@ -127,8 +127,8 @@ def test_figures_of_an_engine_without_single_requests_say_so(made: ModuleType) -
         assert len(texts(render(name, result, "op7"), "nothing")) == 1
 
 
-def test_the_median_run_is_one_that_was_measured(made: ModuleType) -> None:
-    runs = made.replayed()["replays"]
+def test_the_median_run_is_one_that_was_measured() -> None:
+    runs = pts.replayed()["replays"]
     counted = runs[runs["counted"]]
     assert median_runs(runs)["access_time_us"].iloc[0] == counted["access_time_us"].median()
     two = pd.concat([runs[~runs["counted"]], counted.head(2)])

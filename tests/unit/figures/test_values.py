@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 import numpy as np
 import pandas as pd
+import pts_frames as pts
 import pytest
 from drawn import artists, legend
 from hypothesis import given
@@ -23,9 +22,9 @@ from drivelab.figures.kinds.soaks import saturation_bytes, saturation_time
 from drivelab.figures.kinds.window import window
 
 
-def test_convergence_draws_each_round_and_fills_the_window(made: ModuleType) -> None:
-    cells = made.cells(7, sizes=(4096, 65536)).sample(frac=1, random_state=1)  # rows come in any order
-    figure = convergence(cells, made.steady_state(start=3))
+def test_convergence_draws_each_round_and_fills_the_window() -> None:
+    cells = pts.cells(7, sizes=(4096, 65536)).sample(frac=1, random_state=1)  # rows come in any order
+    figure = convergence(cells, pts.steady_state(start=3))
     for size, line, outside in zip((4096, 65536), artists(figure, "line"), artists(figure, "outside"), strict=True):
         wanted = cells[(cells["block_size_bytes"] == size) & (cells["read_share_pct"] == 0)].set_index("round")["iops"]
         assert list(line.get_xdata()) == [1, 2, 3, 4, 5, 6, 7]
@@ -47,20 +46,20 @@ def test_the_largest_value_of_a_logarithmic_axis_is_near_a_tick(log_largest: flo
     assert max(ticks) >= largest / (3 if decades > 2.6 else 1.5) * (1 - 1e-9)
 
 
-def test_the_legend_of_the_convergence_explains_what_is_there_alone(made: ModuleType) -> None:
-    cells = made.cells(7, sizes=(4096, 65536))
-    figure = convergence(cells, made.steady_state(), metric="max_latency_us")
+def test_the_legend_of_the_convergence_explains_what_is_there_alone() -> None:
+    cells = pts.cells(7, sizes=(4096, 65536))
+    figure = convergence(cells, pts.steady_state(), metric="max_latency_us")
     assert figure.legends[0].get_title().get_text() == "Block size"  # this metric is not tracked
-    later = convergence(cells[cells["round"] >= 3], made.steady_state(start=3))
+    later = convergence(cells[cells["round"] >= 3], pts.steady_state(start=3))
     assert later.legends[0].get_title().get_text() == "Block size\n(* tracked)"
     assert legend(later) == ["4KiB *", "64KiB", "window"]
     hollow = [handle.get_markerfacecolor() == "white" for handle in figure.legends[0].get_lines()]
     assert hollow == [False, False, True]
 
 
-def test_convergence_takes_the_tracked_metric(made: ModuleType) -> None:
-    latency = made.steady_state((2100.0, 2100.0, 2110.0, 2120.0, 2100.0), metric="mean_latency_us")
-    cells = made.cells(7, sizes=(4096, 8192)).assign(mean_latency_us=lambda rows: rows["round"] * 10.0)
+def test_convergence_takes_the_tracked_metric() -> None:
+    latency = pts.steady_state((2100.0, 2100.0, 2110.0, 2120.0, 2100.0), metric="mean_latency_us")
+    cells = pts.cells(7, sizes=(4096, 8192)).assign(mean_latency_us=lambda rows: rows["round"] * 10.0)
     figure = convergence(cells, latency)
     assert [list(line.get_ydata()) for line in artists(figure, "line")] == [
         [10.0 * number for number in range(1, 8)]
@@ -69,29 +68,29 @@ def test_convergence_takes_the_tracked_metric(made: ModuleType) -> None:
     assert figure.axes[0].get_ylim()[0] == 0
 
 
-def test_convergence_marks_tainted_cells_and_gaps(made: ModuleType) -> None:
-    cells = made.cells(7, sizes=(4096,))
+def test_convergence_marks_tainted_cells_and_gaps() -> None:
+    cells = pts.cells(7, sizes=(4096,))
     cells["tainted"] = (cells["round"] == 2) & (cells["read_share_pct"] == 0)
     cells["after_gap"] = cells["round"] == 3
-    figure = convergence(cells, made.steady_state())
+    figure = convergence(cells, pts.steady_state())
     assert list(artists(figure, "tainted")[0].get_xdata()) == [2]
     assert [list(line.get_xdata()) for line in artists(figure, "gap")] == [[2.5, 2.5]]
 
 
-def test_convergence_of_steps_with_windows_of_their_own(made: ModuleType) -> None:
-    one, two = made.cells(6, sizes=(131072,)), made.cells(9, sizes=(1048576,)).assign(step=2)
-    states = [made.steady_state(start=2), made.steady_state(start=5).assign(step=2)]
+def test_convergence_of_steps_with_windows_of_their_own() -> None:
+    one, two = pts.cells(6, sizes=(131072,)), pts.cells(9, sizes=(1048576,)).assign(step=2)
+    states = [pts.steady_state(start=2), pts.steady_state(start=5).assign(step=2)]
     figure = convergence(pd.concat([one, two]), pd.concat(states))
     assert [list(line.get_xdata()) for line in artists(figure, "outside")] == [[1], [1, 2, 3, 4]]
     assert artists(figure, "span") == []
 
 
-def test_window_draws_values_bands_fit_and_numbers(made: ModuleType) -> None:
-    figure = window(made.steady_state(start=3))
+def test_window_draws_values_bands_fit_and_numbers() -> None:
+    figure = window(pts.steady_state(start=3))
     (values,), (fit,) = artists(figure, "values"), artists(figure, "fit")
-    assert list(values.get_ydata()) == list(made.S4600_WINDOW)
+    assert list(values.get_ydata()) == list(pts.S4600_WINDOW)
     assert list(values.get_xdata()) == [3, 4, 5, 6, 7]
-    slope, intercept = np.polyfit([3, 4, 5, 6, 7], made.S4600_WINDOW, 1)
+    slope, intercept = np.polyfit([3, 4, 5, 6, 7], pts.S4600_WINDOW, 1)
     assert list(fit.get_ydata()) == pytest.approx([slope * 3 + intercept, slope * 7 + intercept])
     for gid, half in (("data band", 6126.52), ("slope band", 3063.26)):
         (band,) = artists(figure, gid)
@@ -102,38 +101,38 @@ def test_window_draws_values_bands_fit_and_numbers(made: ModuleType) -> None:
     assert legend(figure)[2:4] == ["allowed max \N{MINUS SIGN} min (20 %)", "allowed rise of the fit (10 %)"]
 
 
-def test_window_marks_the_number_that_broke_the_rule(made: ModuleType) -> None:
-    figure = window(made.steady_state((90.0, 100.0, 119.0, 100.0, 91.0), metric="mean_latency_us"))  # no slope
+def test_window_marks_the_number_that_broke_the_rule() -> None:
+    figure = window(pts.steady_state((90.0, 100.0, 119.0, 100.0, 91.0), metric="mean_latency_us"))  # no slope
     bold = [text.get_text() for text in figure.axes[1].texts if text.get_weight() == "bold"]
     assert bold == ["29"]
 
 
-def _golden(made: ModuleType) -> pd.DataFrame:
+def _golden() -> pd.DataFrame:
     """Return cells whose window average is the printed one: rounds 3 to 7 vary symmetrically."""
-    cells = made.cells(7)
+    cells = pts.cells(7)
     for index, row in cells.iterrows():
-        printed = made.S4600_IOPS[row["block_size_bytes"]][made.MIXES.index(row["read_share_pct"])]
+        printed = pts.S4600_IOPS[row["block_size_bytes"]][pts.MIXES.index(row["read_share_pct"])]
         cells.loc[index, "iops"] = printed * (1 + 0.01 * (row["round"] - 5)) if row["round"] >= 3 else 1e6
     return cells
 
 
-def test_measurement_2d_shows_the_printed_averages(made: ModuleType) -> None:
-    figure = measurement_2d(_golden(made), made.steady_state(start=3))
-    for number, (mix, line) in enumerate(zip(made.MIXES, artists(figure, "line"), strict=True)):
+def test_measurement_2d_shows_the_printed_averages() -> None:
+    figure = measurement_2d(_golden(), pts.steady_state(start=3))
+    for number, (mix, line) in enumerate(zip(pts.MIXES, artists(figure, "line"), strict=True)):
         assert line.get_label() == f"{mix}/{100 - mix}"
-        assert list(line.get_xdata()) == list(made.S4600_IOPS)
-        assert list(line.get_ydata()) == pytest.approx([averages[number] for averages in made.S4600_IOPS.values()])
+        assert list(line.get_xdata()) == list(pts.S4600_IOPS)
+        assert list(line.get_ydata()) == pytest.approx([averages[number] for averages in pts.S4600_IOPS.values()])
 
 
-def test_measurement_3d_columns_are_the_averages_with_the_tall_end_at_the_back(made: ModuleType) -> None:
-    figure = measurement_3d(_golden(made), made.steady_state(start=3))
+def test_measurement_3d_columns_are_the_averages_with_the_tall_end_at_the_back() -> None:
+    figure = measurement_3d(_golden(), pts.steady_state(start=3))
     columns = {column.get_gid(): column for column in figure.axes[0].collections if column.get_gid()}
     assert len(columns) == 56
     for gid, column in columns.items():
         mix, size = gid.split("|")
         top = top_of(column)
         assert top is not None
-        assert top[2] == pytest.approx(made.S4600_IOPS[int(size)][made.MIXES.index(int(mix.partition("/")[0]))])
+        assert top[2] == pytest.approx(pts.S4600_IOPS[int(size)][pts.MIXES.index(int(mix.partition("/")[0]))])
     assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == [
         "1024", "128", "64", "32", "16", "8", "4", "0.5"
     ], "front to back"  # fmt: skip
@@ -143,14 +142,14 @@ def test_measurement_3d_columns_are_the_averages_with_the_tall_end_at_the_back(m
     assert order == sorted(order), "a column in front must be painted later"
 
 
-def test_measurement_2d_takes_the_worst_of_the_maximum(made: ModuleType) -> None:
-    cells = made.cells(7, sizes=(4096,), mixes=(0,)).assign(max_latency_us=[9e9, 9e9, 1.0, 2.0, 30.0, 4.0, 5.0])
-    (line,) = artists(measurement_2d(cells, made.steady_state(start=3), metric="max_latency_us"), "line")
+def test_measurement_2d_takes_the_worst_of_the_maximum() -> None:
+    cells = pts.cells(7, sizes=(4096,), mixes=(0,)).assign(max_latency_us=[9e9, 9e9, 1.0, 2.0, 30.0, 4.0, 5.0])
+    (line,) = artists(measurement_2d(cells, pts.steady_state(start=3), metric="max_latency_us"), "line")
     assert list(line.get_ydata()) == [30.0]
 
 
-def test_random_and_sequential_cells_of_one_loop_are_told_apart(made: ModuleType) -> None:
-    random, state = made.cells(sizes=(4096, 8192)), made.steady_state()
+def test_random_and_sequential_cells_of_one_loop_are_told_apart() -> None:
+    random, state = pts.cells(sizes=(4096, 8192)), pts.steady_state()
     named = random["workload"].str.replace("RND", "SEQ")
     both = pd.concat([random, random.assign(pattern="sequential", workload=named, iops=2 * random["iops"])])
     lines = {line.get_label(): list(line.get_ydata()) for line in artists(measurement_2d(both, state), "line")}
@@ -158,10 +157,10 @@ def test_random_and_sequential_cells_of_one_loop_are_told_apart(made: ModuleType
     assert {"RND 4KiB *", "SEQ 4KiB"} <= set(legend(convergence(both, state)))
 
 
-def test_saturation_against_time_and_volume(made: ModuleType) -> None:
-    cells = pd.concat([made.soak(), made.soak("op28", settled=4000.0)])
+def test_saturation_against_time_and_volume() -> None:
+    cells = pd.concat([pts.soak(), pts.soak("op28", settled=4000.0)])
     time = saturation_time(cells)
-    volume = saturation_bytes(cells, made.drives(op7=1 << 26, op28=1 << 26))
+    volume = saturation_bytes(cells, pts.drives(op7=1 << 26, op28=1 << 26))
     for drive, by_time, by_volume in zip(
         ("op7", "op28"), artists(time, "line", 0), artists(volume, "line", 0), strict=True
     ):
@@ -178,28 +177,28 @@ def test_saturation_against_time_and_volume(made: ModuleType) -> None:
     assert volume.axes[1].get_xlabel() == "Written by the host (MiB)"
 
 
-def test_saturation_of_several_runs_and_capacities(made: ModuleType) -> None:
-    again = made.soak(run=2, recording="op7/pts-write-saturation/0123456789ab-run2")
-    figure = saturation_bytes(pd.concat([made.soak(), again]), made.drives(op7=1 << 26))
+def test_saturation_of_several_runs_and_capacities() -> None:
+    again = pts.soak(run=2, recording="op7/pts-write-saturation/0123456789ab-run2")
+    figure = saturation_bytes(pd.concat([pts.soak(), again]), pts.drives(op7=1 << 26))
     assert legend(figure)[:2] == ["op7, run 1", "op7, run 2"]
-    mixed = saturation_bytes(pd.concat([made.soak(), made.soak("op28")]), made.drives(op7=1 << 26, op28=1 << 28))
+    mixed = saturation_bytes(pd.concat([pts.soak(), pts.soak("op28")]), pts.drives(op7=1 << 26, op28=1 << 28))
     small, large = artists(mixed, "fills", 0)
     assert list(small.get_xdata())[:3] == [64, 128, 192]
     assert list(large.get_xdata())[:2] == [256, 512]
     assert mixed.axes[0].child_axes == []
 
 
-def test_exceedance_is_the_share_of_ios_at_least_so_slow(made: ModuleType) -> None:
+def test_exceedance_is_the_share_of_ios_at_least_so_slow() -> None:
     bins = pd.DataFrame({"latency_ns": [3000, 1000, 2000, 1000], "count": [1, 400, 99, 500]})
     assert exceedance(bins["latency_ns"] / 1e3, bins["count"]).to_dict() == pytest.approx(
         {1.0: 1.0, 2.0: 0.1, 3.0: 0.001}
     )
 
 
-def test_latency_distribution_merges_directions_and_reads_the_tail(made: ModuleType) -> None:
-    bins = made.latency_bins(share=65).iloc[:0]
+def test_latency_distribution_merges_directions_and_reads_the_tail() -> None:
+    bins = pts.latency_bins(share=65).iloc[:0]
     rows = [("read", 10_000, 990), ("write", 10_000, 9000), ("write", 200_000, 5), ("read", 5_000_000, 5)]
-    template = made.latency_bins(share=65).iloc[0].to_dict()
+    template = pts.latency_bins(share=65).iloc[0].to_dict()
     bins = pd.DataFrame([template | {"direction": d, "latency_ns": ns, "count": n} for d, ns, n in rows])
     figure = latency_distribution(bins)
     (line,) = artists(figure, "line")
@@ -221,10 +220,10 @@ def _notes(figure: Figure) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["convergence", "window", "measurement_2d"])
-def test_figures_of_a_loop_say_why_what_they_show_is_tainted(made: ModuleType, name: str) -> None:
-    cells = made.cells(7)
+def test_figures_of_a_loop_say_why_what_they_show_is_tainted(name: str) -> None:
+    cells = pts.cells(7)
     cells["taint_reason"] = None
-    tables = {"cells": cells, "steady_state": made.steady_state(start=3)}
+    tables = {"cells": cells, "steady_state": pts.steady_state(start=3)}
     assert not _notes(render(name, tables, "op7"))
     rows = cells[(cells["block_size_bytes"] == 4096) & (cells["read_share_pct"] == 0)]
     cells.loc[rows[rows["round"].isin([4, 5])].index, "taint_reason"] = list(REASONS)
@@ -235,9 +234,9 @@ def test_figures_of_a_loop_say_why_what_they_show_is_tainted(made: ModuleType, n
 
 
 @pytest.mark.parametrize("name", ["convergence", "window"])
-def test_figures_of_a_loop_say_that_the_host_is_the_limit(made: ModuleType, name: str) -> None:
-    cells = made.cells(7).assign(host_limit=None)
-    tables = {"cells": cells, "steady_state": made.steady_state(start=3)}
+def test_figures_of_a_loop_say_that_the_host_is_the_limit(name: str) -> None:
+    cells = pts.cells(7).assign(host_limit=None)
+    tables = {"cells": cells, "steady_state": pts.steady_state(start=3)}
     assert not _notes(render(name, tables, "op7"))
     rows = cells[(cells["block_size_bytes"] == 4096) & (cells["read_share_pct"] == 0) & (cells["round"] == 5)]
     limit = "fio's threads used 97 % of a CPU each, so the drive may be faster"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from case_kinds import SETTING
 from doors import example
 from made_up_hosts import LAPTOP, SERVER, VM, Build
 
@@ -19,46 +20,19 @@ from drivelab.core.errors import UserError
 from drivelab.drives import identity
 from drivelab.host import settings
 from drivelab.host.catalogue import ENTRIES, catalogue
-from drivelab.host.entry import Part
 from drivelab.host.temporary import Temporary
-
-SOUND = {"name": "A", "effect": "e", "how": "h", "read": {"files": ["a"]}, "both": {"set": "1"}}
 
 
 def test_two_settings_cannot_have_the_same_name(tmp_path: Path) -> None:
     for name in ("a.yaml", "b.yaml"):
-        (tmp_path / name).write_text(yaml.safe_dump({"settings": [SOUND]}))
+        (tmp_path / name).write_text(yaml.safe_dump({"settings": [SETTING]}))
     with pytest.raises(UserError, match=r"b\.yaml: setting 'A': another setting has the same name"):
         catalogue(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("wish", "words", "value", "accepted", "target"),
-    [
-        ("as shipped", "as shipped", "7", True, None),
-        ({"set": "0"}, "0", "7", False, "0"),
-        ({"is": ["0", "7"]}, "0 or 7", "7", True, None),
-        ({"is": ["0", "7"], "set": "0", "words": "w"}, "w", "8", False, "0"),
-        ({"is_not": ["7"], "set": "0", "words": "w"}, "w", "7", False, "0"),
-        ({"not_beginning_with": ["7"], "words": "w"}, "w", "70", False, None),
-        ({"content_of": "other", "words": "w"}, "w", "7", False, "9"),
-        ({"none": True, "words": "w"}, "w", "7", False, None),
-    ],
-)
-def test_a_wish_accepts_and_sets_what_it_says(
-    tmp_path: Path, wish: object, words: str, value: str, accepted: bool, target: str | None
-) -> None:
-    (tmp_path / "a.yaml").write_text(yaml.safe_dump({"settings": [{**SOUND, "both": wish}]}))
-    (tmp_path / "other").write_text("9\n")
-    (setting,) = catalogue(tmp_path)
-    part = Part("a", value, tmp_path / "a")
-    assert setting.synthetic.words == words
-    assert (setting.synthetic.accepts(part), setting.synthetic.target(part)) == (accepted, target)
-
-
 def test_a_timer_that_a_setting_names_is_not_among_the_others(tmp_path: Path) -> None:
-    timers = {**SOUND, "name": "T", "read": {"timers": ["b*"]}}
-    others = {**SOUND, "name": "O", "read": "other_timers"}
+    timers = {**SETTING, "name": "T", "read": {"timers": ["b*"]}}
+    others = {**SETTING, "name": "O", "read": "other_timers"}
     (tmp_path / "a.yaml").write_text(yaml.safe_dump({"settings": [others, timers]}))
     other, named = catalogue(tmp_path)
 

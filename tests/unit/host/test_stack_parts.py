@@ -7,6 +7,7 @@ import os
 from pathlib import Path, PurePosixPath
 
 import pytest
+from cases import table
 from hypothesis import given
 from hypothesis import strategies as st
 from storage_places import AHCI, Place
@@ -67,11 +68,11 @@ def made(number: int, parent: str, point: str) -> Mount:
 )
 def test_the_mount_of_a_path_is_the_last_one_above_it(points, path, random) -> None:
     """Whatever is mounted last at or above a path hides earlier mounts, also deeper ones."""
-    table = [made(1, "0", "/")]
+    mounted = [made(1, "0", "/")]
     for number, point in enumerate(points, 2):
-        table.append(made(number, mount_of(point, table).id, point))
-    above = [mount for mount in table if PurePosixPath(path).is_relative_to(mount.point)]
-    shuffled = random.sample(table, len(table))
+        mounted.append(made(number, mount_of(point, mounted).id, point))
+    above = [mount for mount in mounted if PurePosixPath(path).is_relative_to(mount.point)]
+    shuffled = random.sample(mounted, len(mounted))
     assert mount_of(path, shuffled) == above[-1]
 
 
@@ -92,38 +93,8 @@ def test_mountinfo_is_read_with_its_escapes_and_optional_fields(tmp_path: Path) 
     assert second.options == ("ro", "nosuid", "rw", "compress=zstd:3")
 
 
-ROWS = [
-    ("btrfs", "rw", "copies on write"),
-    ("zfs", "rw,xattr", "copies on write"),
-    ("btrfs", "rw", "checksums, which costs"),
-    ("bcachefs", "rw", "checksums, which costs"),
-    ("zfs", "rw", "ARC"),
-    ("f2fs", "rw", "log-structured"),
-    ("btrfs", "rw,compress-force=zstd:3", "compresses (compress-force=zstd:3)"),
-    ("bcachefs", "rw,compression=lz4", "compresses (compression=lz4)"),
-    ("ext4", "folder:compressed", "of this folder are compressed"),
-    ("squashfs", "", "compressed and read-only"),
-    ("ext4", "folder:encrypted", "of this folder are encrypted"),
-    ("fuse.gocryptfs", "rw", "encrypts each file"),
-    ("ext4", "rw,data=journal", "all data twice"),
-    ("ext4", "rw,nobarrier", "no flushes to the drive (nobarrier)"),
-    ("xfs", "rw,sync", "each write waits"),
-    ("xfs", "rw,strictatime", "access time"),
-    ("ext4", "rw,dax=always", "dax"),
-    ("xfs", "rw,logdev=/dev/sdb1", "another device (logdev=/dev/sdb1)"),
-    ("ext4", "ro", "only reads"),
-    ("tmpfs", "rw", "memory, not a drive"),
-    ("tmpfs", "rw", "swapped out"),
-]
-
-
-def cautions(kind: str, options: str) -> tuple[str, ...]:
-    mount = Mount("1", "0", "0:1", "/", kind, "x", tuple(options.split(",")))
-    return describe(mount, "/no-such-folder", "", Host(Path("/none"), Path("/none")))[1]
-
-
 def test_each_row_of_the_table_has_a_case() -> None:
-    shown = {sentence for kind, options, _ in ROWS for sentence in cautions(kind, options)}
+    shown = {sentence for case in table("outcomes") if case["kind"] == "mount" for sentence in case["becomes"]}
     for row in CAUTIONS:
         beginning = row.sentence.partition("{")[0]
         assert any(sentence.startswith(beginning) for sentence in shown), row

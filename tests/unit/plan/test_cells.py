@@ -15,7 +15,7 @@ from made_traces import Row, made_up, write
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
-from drivelab.plan.cell import Cell, fills, pause_s, rounds_at_least, rounds_at_most
+from drivelab.plan.cell import Cell
 from drivelab.plan.expressible import percents, workloads_of
 from drivelab.plan.loop_cells import SWEPT, combinations
 from drivelab.plan.ranges import active_range, parts_of, range_of
@@ -138,32 +138,6 @@ def test_every_place_lies_within_the_drive(
     assert number * length <= requested
     assert part.start_bytes + (number - 1) * distance + length == ends
     assert part.start_bytes + number * distance >= capacity  # or fio would not start over
-
-
-FILL = {"pattern": "sequential", "block_size_bytes": 131072, "queue_depth": 32}
-
-
-def test_fields_left_out_of_a_plan_have_defaults() -> None:
-    assert fills({"purge": "none"}) == []
-    assert fills({"fill": FILL}) == [FILL]
-    assert fills({"fill": [FILL, FILL]}) == [FILL, FILL]
-    assert pause_s({}, 60) == 0
-    assert pause_s({"pause_s": 5.0}, 60) == 5
-    assert pause_s({"duty_cycle": 0.25}, 60) == pytest.approx(180)
-    assert pause_s({"duty_cycle": 1.0}, 60) == 0
-
-
-@pytest.mark.parametrize(
-    ("until", "least", "most"),
-    [
-        ({"window": 5, "max_rounds": 25}, 5, 25),
-        ({"rounds": 7}, 7, 7),
-        ({"threshold": 0.05, "metric": "iops"}, 3, 7),
-        ({"passes": 2}, 2, 2),
-    ],
-)
-def test_rounds_of_each_rule(until: dict[str, Any], least: int, most: int) -> None:
-    assert (rounds_at_least(until), rounds_at_most(until)) == (least, most)
 
 
 STREAMS = {"kind": "individual", "most": 9, "threads": [2], "queue_depth": [16], "runtime_s": 60.0, "range_share": 0.5}

@@ -149,16 +149,6 @@ def test_a_value_that_versions_of_yaml_read_differently_is_refused(tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("value", "meaning"),
-    [("0", 0), ("8", 8), ("-3", -3), ("0x1F", 31), ("1.5", 1.5), (".5", 0.5), ("1.0e+3", 1000.0), ("true", True),
-     ("FALSE", False), ("null", None), ("~", None), ("", None), ("4KiB", "4KiB"), ("2026-11-23", "2026-11-23"),
-     ("y", "y"), ("a:b", "a:b"), ("/dev/disk/by-id/x:1", "/dev/disk/by-id/x:1")],
-)  # fmt: skip
-def test_other_values_are_as_in_both_versions(value: str, meaning: object) -> None:
-    assert load(f"a: {value}\n") == {"a": meaning}
-
-
-@pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("a: " + "[" * 3000 + "]" * 3000, f"is nested more than {MOST_DEEP} deep"),

@@ -39,13 +39,7 @@ def test_a_ready_host_passes(ready: Path) -> None:
     ("place", "name", "value", "kind", "message"),
     [
         (os, "geteuid", lambda: 1000, "xfs", r"needs root\. Nothing was written"),
-        (
-            making,
-            "program",
-            str,
-            "f2fs",
-            r"mkfs.f2fs is not installed.*Nothing was.*apt-get install f2fs-tools",
-        ),
+        (making, "program", str, "f2fs", r"mkfs.f2fs is not installed.*Nothing was.*apt-get install f2fs-tools"),
         (os, "geteuid", lambda: 0, "btrfs", r"has no file system btrfs.*Nothing was written"),
     ],
 )

@@ -45,28 +45,11 @@ def test_a_loop_of_one_tracked_variable(tmp_path: Path) -> None:
     io.write(windows_table(cells, {0: criterion(RND_4K_W)}), tmp_path / "w", "steady_state")
 
 
-def test_all_tracked_variables_share_one_window() -> None:
-    cells = two_cells([100.0] * 8, [200, 150, 120, 101, 100, 100, 100, 100])
-    result = windows_table(cells, {0: criterion(RND_4K_W, RND_64K_MIX)})
-    assert result["variable"].tolist() == ["RND 4KiB 0/100", "RND 64KiB 65/35"]
-    assert result["unit"].tolist() == ["IOPS", "MiB/s"]
-    assert result["window_start"].tolist() == [4, 4]
-    assert result["reached"].all()
-    assert result["average"].tolist() == pytest.approx([100.0, 100.2 / 16])
-
-
 def test_one_metric_may_be_tracked_beside_another_of_the_same_cell() -> None:
     latency = RND_4K_W | {"metric": "mean_latency_us"}
     result = windows_table(table("cells", loop(S4600)), {0: criterion(RND_4K_W, latency)})
     assert result["metric"].tolist() == ["iops", "mean_latency_us"]
     assert result["unit"].tolist() == ["IOPS", "us"]
-
-
-def test_without_steady_state_the_table_shows_the_last_rounds() -> None:
-    cells = table("cells", loop([100 * 1.2**i for i in range(25)]))
-    (row,) = windows_table(cells, {0: criterion(RND_4K_W)}).to_dict("records")
-    assert (row["reached"], row["window_start"], row["window_end"], row["rounds"]) == (False, 21, 25, 25)
-    assert row["residual_drift_pct"] > 50
 
 
 @pytest.mark.parametrize(

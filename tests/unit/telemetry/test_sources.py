@@ -12,10 +12,10 @@ from device_trees import Tree
 from drivelab.drives import tools
 from drivelab.drives.tools import Output
 from drivelab.telemetry import drive_sensors, power
-from drivelab.telemetry.host import busiest_cpus, cpu_source, cpu_times, frequency_source, siblings
+from drivelab.telemetry.host import cpu_source, cpu_times, frequency_source, siblings
 from drivelab.telemetry.power import Meter
 from drivelab.telemetry.sampler import Source
-from drivelab.telemetry.sources import array_source, combined, of_subject, sources_for
+from drivelab.telemetry.sources import array_source, combined, sources_for
 
 SMART = {
     "temperature": 315, "avail_spare": 100, "percent_used": 3, "data_units_read": 10, "data_units_written": "2,000",
@@ -161,16 +161,6 @@ def test_a_drive_without_sensors_has_no_temperature(host: Any) -> None:
     assert power.drive_power_source("vda", host.sys) is None
 
 
-def test_the_smart_log_in_our_units() -> None:
-    assert drive_sensors.smart_fields(SMART) == {
-        "temperature_c": 42.0, "available_spare_pct": 100.0, "percentage_used_pct": 3.0,
-        "smart_bytes_read": 5_120_000.0, "smart_bytes_written": 1_024_000_000.0, "media_errors": 0.0,
-        "warning_temperature_min": 4.0, "critical_temperature_min": 0.0, "thermal_1_transitions": 5.0,
-        "thermal_2_transitions": 0.0, "thermal_1_s": 61.0, "thermal_2_s": 0.0,
-    }  # fmt: skip
-    assert drive_sensors.smart_fields({}) == {}
-
-
 def test_an_nvme_drive_has_smart_log_and_power_state(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     host.block("nvme0n1", "pci/nvme/nvme0")
     answers = {"id-ctrl": {"wctemp": 343}, "smart-log": SMART}
@@ -186,24 +176,6 @@ def test_an_nvme_drive_has_smart_log_and_power_state(host: Any, monkeypatch: pyt
     with pytest.raises(OSError, match="smart-log returned nothing"):
         smart.read()
     assert drive_sensors.nvme_sources("sda", host.sys) == []
-
-
-def test_device_statistics_of_a_sata_drive() -> None:
-    def entry(offset: int, value: int, valid: bool = True) -> dict[str, Any]:
-        return {"offset": offset, "value": value, "flags": {"valid": valid}}
-
-    pages = [
-        {"number": 1, "table": [entry(24, 1000), entry(40, 10), entry(8, 9)]},
-        {"number": 4, "table": [entry(8, 2, valid=False)]},
-        {"number": 7, "table": [entry(8, 12)]},
-    ]
-    document = {"ata_device_statistics": {"pages": pages}, "temperature": {"current": 33}}
-    assert drive_sensors.smartctl_fields(document) == {
-        "smart_bytes_written": 512_000.0, "smart_bytes_read": 5120.0, "percentage_used_pct": 12.0, "temperature_c": 33.0
-    }  # fmt: skip
-    assert drive_sensors.smartctl_fields({"scsi_percentage_used_endurance_indicator": 4}) == {
-        "percentage_used_pct": 4.0
-    }
 
 
 def test_smartctl_runs_only_at_start_and_end(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,55 +261,6 @@ def test_busy_is_all_but_idle_waiting_and_stolen_time(tmp_path: Path) -> None:
     (tmp_path / "stat").write_text(STAT)
     assert cpu_times(tmp_path) == {"cpu0": (460, 260, 60), "cpu1": (452, 140, 10)}
     assert cpu_times(tmp_path / "missing") == {}
-
-
-def test_the_busiest_cpu_comes_first() -> None:
-    before = {"cpu0": (0, 0, 0), "cpu1": (100, 50, 0)}
-    after = {"cpu0": (100, 20, 5), "cpu1": (200, 140, 40)}
-    assert busiest_cpus(before, after) == {"count": 2, "busiest": [[90.0, 40.0], [20.0, 5.0]]}
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ({}, {}),
-        ({"cpu0": (0, 0, 0)}, {"cpu0": (49, 20, 5)}),
-        ({"cpu0": (0, 0, 0)}, {"cpu0": (100, 20, 5), "cpu1": (100, 20, 5)}),
-        ({"cpu0": (0, 90, 0)}, {"cpu0": (100, 20, 5)}),
-    ],
-)
-def test_too_short_a_time_and_other_cpus_say_nothing(
-    before: dict[str, tuple[int, int, int]], after: dict[str, tuple[int, int, int]]
-) -> None:
-    assert busiest_cpus(before, after) is None
-
-
-def test_counters_add_up_and_wear_is_that_of_the_worst() -> None:
-    assert of_subject([
-        {"smart_bytes_written": 10.0, "percentage_used_pct": 3.0, "available_spare_pct": 100.0, "thermal_1_s": 2.0},
-        {"smart_bytes_written": 30.0, "percentage_used_pct": 9.0, "available_spare_pct": 98.0},
-    ]) == {
-        "smart_bytes_written": 40.0, "percentage_used_pct": 9.0, "available_spare_pct": 98.0, "thermal_1_s": 2.0,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("members", "temperature_c", "limit_c"),
-    [
-        ([(50.0, 85.0), (48.0, 55.0)], 48.0, 55.0),  # the cooler disk is nearer to its limit
-        ([(50.0, 85.0), (60.0, 85.0)], 60.0, 85.0),
-        ([(50.0, None), (60.0, None)], 60.0, None),
-        ([(70.0, None), (50.0, 85.0)], 50.0, 85.0),
-    ],
-)
-def test_the_temperature_is_that_of_the_disk_nearest_to_its_limit(
-    members: list[tuple[float, float | None]], temperature_c: float, limit_c: float | None
-) -> None:
-    readings = [
-        {"temperature_c": at, **({} if limit is None else {"temperature_limit_c": limit})} for at, limit in members
-    ]
-    expected = {"temperature_c": temperature_c, **({} if limit_c is None else {"temperature_limit_c": limit_c})}
-    assert of_subject(readings) == expected
 
 
 def test_an_array_is_compared_with_the_wanted_state(tmp_path: Path) -> None:

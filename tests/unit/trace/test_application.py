@@ -62,38 +62,8 @@ def test_placeholders_are_replaced() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"command": "rm -rf /"}, r"key 'command': is not a list of strings"),
-        ({"command": []}, r"key 'command': is not a list of strings"),
-        ({"command": ["sh", 1]}, r"key 'command': is not a list of strings"),
-        ({"command": ["ls", "{device}"]}, r"key 'command': '\{device\}' is unknown"),
-        ({"set_up": ["sync"]}, r"key 'set_up'\[0\]: is not a list of strings"),
-        ({"tear_down": "sync"}, r"key 'tear_down': is not a list of commands"),
-        ({"size": 5}, r"'5' is not a size"),
-        ({"file_system": "ntfs"}, r"file_system 'ntfs' is not one of ext4, xfs, btrfs"),
-        ({"file_system": "xfs"}, r"key 'size' is 56MiB; xfs needs at least 300MiB"),
-        ({"cache": "lukewarm"}, r"cache 'lukewarm' is not one of cold, warm"),
-        ({"requires": ["git"]}, r"key 'requires' is not a mapping"),
-        ({"requires": {"git": 1}}, r"key 'requires' is not a mapping"),
-        ({"teardown": []}, r"unknown key 'teardown'"),
-        ({"title": None}, None),
-    ],
-)
-def test_invalid_entries_are_refused_with_their_key(change: dict[str, Any], reason: str | None) -> None:
-    body = {**GOOD, **change}
-    if reason is None:
-        del body["title"]
-        reason = "key 'title' is missing"
-    with pytest.raises(UserError, match=reason):
-        applications.from_mapping("x", body, "f.yaml")
-
-
 def test_names_are_validated(tmp_path: Path) -> None:
     path = tmp_path / "applications.yaml"
     path.write_text("one: {}\n")
     with pytest.raises(UserError, match=r"application 'two' is unknown; choose one of one"):
         applications.load(path, "two")
-    with pytest.raises(UserError, match=r"application '\.\./x': use only lower-case"):
-        applications.from_mapping("../x", GOOD, "f.yaml")

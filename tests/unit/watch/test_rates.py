@@ -59,15 +59,11 @@ def test_samples_of_slow_sources_and_older_recordings_make_no_point() -> None:
     ("first", "second", "slow", "reason"),
     [
         ({"cpu_total_s": 0, "cpu_steal_s": 0}, {"cpu_total_s": 2, "cpu_steal_s": 0.2}, {}, "steal: 10 %"),
-        (
-            {"cpu_total_s": 0, "cpu_busy_s": 0, "own_cpu_s": 0},
-            {"cpu_total_s": 2, "cpu_busy_s": 1.2, "own_cpu_s": 0.2},
-            {},
-            "load: others used 50 %",
-        ),
+        ({"cpu_total_s": 0, "cpu_busy_s": 0, "own_cpu_s": 0},
+         {"cpu_total_s": 2, "cpu_busy_s": 1.2, "own_cpu_s": 0.2}, {}, "load: others used 50 %"),
         ({}, {}, {"temperature_c": 80.0, "temperature_limit_c": 80.0}, "throttled: the drive reached 80 °C"),
     ],
-)
+)  # fmt: skip
 def test_a_disturbed_second_is_marked(first: Any, second: Any, slow: Any, reason: str) -> None:
     rates = Rates(DEFAULT)
     rates.add({"at_s": 0.0, **slow})
