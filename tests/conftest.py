@@ -1,4 +1,4 @@
-"""Fixtures for all tests: a copy of the configuration to change, and a report of skipped tests.
+"""Fixtures for all tests: a copy of the configuration to change, a report of skipped tests, and progress.
 
 `.ci/run` sets DRIVELAB_TEST_STRICT on a fully equipped machine. A skipped test then fails, unless its reason matches
 the regular expression DRIVELAB_TEST_LACKS. With the value `folders`, the project's own folders are watched too.
@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from progress import Progress
 from project_folders import FolderWatch
 
 from drivelab.core import lock
@@ -50,6 +51,13 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Name a test after an argument of bytes, not after its content, which may hold the time (gzip, zip)."""
     return argname if isinstance(val, bytes) else None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Show progress on a terminal, unless the options ask for more or less output."""
+    terminal: Any = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and terminal.isatty and session.config.get_verbosity() == 0:
+        session.config.pluginmanager.register(Progress(terminal.write))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
