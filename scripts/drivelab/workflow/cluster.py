@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,6 @@ from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
 from drivelab.plan.yaml_file import load_yaml
-
-
-def captured_traces(plans: Iterable[Plan]) -> list[str]:
-    """Return the paths of the traces that the plans use and that their study captures itself."""
-    paths = ((plan, str(path)) for plan in plans for path in plan.context.get("trace_paths", []))
-    return list(dict.fromkeys(path for plan, path in paths if path.startswith(f"{plan.context['results']}/traces/")))
-
 
 SETTINGS = "cluster.yaml"
 """File that makes a profile a cluster's profile: a Snakemake configuration with the key `cluster`."""

@@ -37,6 +37,7 @@ from drivelab.run import consent
 from drivelab.run.consent import snakemake_arguments
 from drivelab.trace.capturing.mounts import recover_mounts
 from drivelab.virtual import manage
+from drivelab.virtual.kept_state import KEPT_DRIVES
 from drivelab.virtual.users import in_use
 from drivelab.workflow.check import check_engines
 from drivelab.workflow.cluster import SETTINGS, Cluster
@@ -114,8 +115,9 @@ def _run(campaign: Campaign, engine: _Engine) -> bool:
         status = _snakemake(campaign, engine, logs / "snakemake.log")
     finally:
         ended = status is not None and status >= 0  # else stages may still be releasing drives
-        _release(layout.virtual_drives(), None if status == 0 else layout.kept_drives(), 0 if ended else _RELEASE_S)
-    complete = status == 0 and layout.is_reported()
+        kept = None if status == 0 else campaign.study.results / KEPT_DRIVES
+        _release(layout.virtual_drives(), kept, 0 if ended else _RELEASE_S)
+    complete = status == 0 and (campaign.study.results / "report/index.html").exists()
     if not complete:
         explain(logs, status)
         recorded = [is_recorded(planned.plan) for planned in campaign.plans]
