@@ -44,6 +44,7 @@ from drivelab.workflow.cluster import SETTINGS, Cluster
 from drivelab.workflow.failures import explain
 from drivelab.workflow.layout import Layout
 from drivelab.workflow.locks import hold, require_writable
+from drivelab.workflow.scheduling import Scheduling
 
 _POLL_S = 0.5
 _RELEASE_S = 30.0
@@ -79,8 +80,10 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
             layout.set_torn_aside()
         submission = None
         if profile is not None and hosts is not None:
-            hosts.refuse(campaign)
+            scheduling = Scheduling(campaign, hosts)
             submission = cluster.Submission(profile, campaign)
+            if submission.is_slurm:
+                scheduling.refuse_in_slurm(submission.partition)
         _show_and_agree(campaign, yes, _check(campaign))
         if profile is None and not settle(campaign, when_busy):
             print("Stopped. Nothing was measured.")
