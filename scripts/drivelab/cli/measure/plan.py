@@ -29,8 +29,7 @@ def add_parser(commands: Any) -> None:
 
 def _plan(options: argparse.Namespace) -> int:
     from drivelab.campaign.budget import exceeded, refusal
-    from drivelab.campaign.introduction import headline
-    from drivelab.campaign.outlook import outlook, verdict_outlook
+    from drivelab.campaign.outlook import headline, outlook, verdict_outlook
     from drivelab.campaign.planning import Campaign
     from drivelab.workflow.layout import Layout
 

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from drivelab.campaign.budget import exceeded, require_within
 from drivelab.campaign.capture import refuse_foreign_campaign
-from drivelab.campaign.introduction import headline
-from drivelab.campaign.outlook import outlook
+from drivelab.campaign.outlook import headline, outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.cli.measure import cluster
 from drivelab.cli.measure.busy import settle
@@ -30,9 +29,11 @@ from drivelab.core.units import format_duration
 from drivelab.drives.approved import ApprovedDevice
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
+from drivelab.plan.design import LOOKS
 from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.places import ROOT, VARIABLE, restored_folder
 from drivelab.recording.folders import is_recorded
+from drivelab.recording.writer import write_json
 from drivelab.run import consent
 from drivelab.run.consent import snakemake_arguments
 from drivelab.trace.capturing.mounts import recover_mounts
@@ -175,7 +176,7 @@ def _grown(campaign: Campaign, path: Path) -> Campaign | None:
         say(f"No run is added: {'; '.join(excesses)}.")
         return None
     _check(grown)
-    growth_looks.record(study, growth)
+    write_json(study.results / LOOKS, growth.to_mapping())  # from which the next run of the study plans
     return grown
 
 

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def _status(options: argparse.Namespace) -> int:
         campaign = campaign_of(study)
         Layout(campaign).check_owner()
         rows = study_status(campaign)
-        statuses[campaign.study.name] = [row.to_mapping() for row in rows]
+        statuses[campaign.study.name] = list(map(asdict, rows))
         if not options.json:
             print("\n" * bool(number) + "\n".join(status_lines(campaign.study.name, rows, time.time())))
     if options.json:
