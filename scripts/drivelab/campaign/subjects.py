@@ -12,6 +12,7 @@ from drivelab.drives import guard, sysfs
 from drivelab.drives.approved import ApprovedDevice
 from drivelab.plan.cell import needs_over_provisioning
 from drivelab.plan.drive_sheet import OVER_PROVISIONING, SheetRow
+from drivelab.plan.file_system import BLOCK_BYTES
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.plan import Plan
@@ -78,6 +79,16 @@ def capacity_bytes_of(plan: Plan) -> int:
         raise UserError(
             f"drive '{plan.drive}' is not attached: there is no {plan.context['device']}; attach it"
         ) from None
+
+
+def logical_block_bytes_of(plan: Plan) -> int:
+    """Return the logical block of a plan's attached drive, or the block of its file."""
+    if "size_bytes" in plan.subject["drive"]:
+        return BLOCK_BYTES
+    model = plan.subject["drive"].get("virtual")
+    if model is not None:
+        return DriveModel.from_mapping(plan.drive, model).logical_block_bytes
+    return sysfs.logical_block_bytes(sysfs.kernel_name(plan.context["device"]))
 
 
 def refuse_kept(sheet: Mapping[str, SheetRow], plans: Iterable[Plan]) -> None:

@@ -81,8 +81,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
             layout.set_torn_aside()
         submission = None
         if profile is not None and hosts is not None:
-            scheduling = Scheduling(campaign, hosts)
-            submission = cluster.Submission(profile, campaign)
+            scheduling, submission = Scheduling(campaign, hosts), cluster.Submission(profile, campaign)
             if submission.is_slurm:
                 scheduling.refuse_in_slurm(submission.partition)
         _show_and_agree(campaign, yes, _check(campaign))

@@ -15,7 +15,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.terminal import print_json, say
 from drivelab.core.units import counted, format_duration, parse_share
 from drivelab.plan.places import COMMAND
-from drivelab.plan.study import DEFAULT_STUDY
+from drivelab.plan.study import DEFAULT_STUDY, load_study
 
 
 def add_parser(commands: Any) -> None:
@@ -115,7 +115,6 @@ def _check(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     from drivelab.campaign.status import campaign_of, study_status
-    from drivelab.plan.study import load_study
     from drivelab.workflow.layout import Layout
 
     studies = [load_study(path) for path in all_in_project(options.studies)]
