@@ -64,6 +64,7 @@ include: "workflow/rules/report.smk"
 
 onstart:
     with user_errors(WorkflowError):
+        scheduling.refuse_in_slurm()
         layout.claim()
     end_in_thread()
     # With a limit, Snakemake polls once a second for each job that has ended, in the end with a whole core of the

@@ -124,7 +124,7 @@ from drivelab.workflow.layout import Layout
 layout = Layout(Campaign.load("config/demo.yaml"))
 plans = {planned.plan.recording: planned.plan for planned in layout.plans}
 drawn = {name: figures_of_recording(plan.subject) for name, plan in plans.items()}
-for name, recordings in layout.comparison_facts()["recordings"].items():
+for name, recordings in layout.comparisons.items():
     drawn[f"comparison/{name}"] = figures_over_drives([plans[one] for one in recordings], name, "op7")
 for place, names in drawn.items():
     folder = Path(layout.results, "figures", place)

@@ -225,7 +225,7 @@ class Project:
         figures = '        expand("<results>/figures/{series}", series=layout.series),\n'
         text = path.read_text().replace('kind=["tables", "figures"]', 'kind=["tables"]').replace(figures, "")
         path.write_text(text)
-        self.edit("scripts/drivelab/workflow/layout.py", "return (Path", "return True or (Path")
+        self.edit("scripts/drivelab/cli/measure/runner.py", "complete = status == 0 and ", "complete = status == 0 or ")
 
     def recordings(self) -> dict[str, float]:
         """Return the modification time of every finished recording's manifest, by path."""

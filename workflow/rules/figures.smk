@@ -1,17 +1,11 @@
 DRAWING = (
-    "figures.py",
-    "comparison_figures.py",
-    "trace_figures.py",
-    "analysis.exclusions",
-    "analysis.values",
-    "analysis.verdict",
-    "collect",
-    "figures",
-    "trace",
-    "virtual.effects",
+    "figures.py comparison_figures.py trace_figures.py "
+    "analysis.exclusions analysis.values analysis.verdict collect figures trace virtual.effects"
 )
-DRAWN = facts.of("figures", {"png": png}, *DRAWING)
-COMPARED = facts.of("comparisons", {"png": png, **layout.comparison_facts()}, *DRAWING)
+DRAWN = facts.of("figures", {"png": png}, DRAWING)
+COMPARED = facts.of(
+    "comparisons", {"png": png, "basis": layout.campaign.study.basis, "recordings": layout.comparisons}, DRAWING
+)
 CAPTIONS = {name: kind.caption for name, kind in {**FIGURES, **TRACE_FIGURES}.items()}
 
 

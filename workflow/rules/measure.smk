@@ -44,7 +44,7 @@ rule measure_together:
                 "<results>/seals/{recording}.precondition.json", recording=layout.together(wildcards)
             )
         ),
-        traces=ancient(layout.traces_together),
+        traces=ancient(layout.traces_of),
     output:
         temp(touch("<results>/together/{drive}/{measurement}/{key}")),
     log:

@@ -7,16 +7,7 @@ rule tables:
         facts=facts.of(
             "tables",
             layout.taint_limits(),
-            "tables.py",
-            "analysis.detectors",
-            "analysis.values",
-            "collect",
-            "drives",
-            "fio",
-            "native",
-            "replay",
-            "telemetry",
-            "trace",
+            "tables.py analysis.detectors analysis.values collect drives fio native replay telemetry trace",
         ),
     output:
         "<results>/tables/{drive}/{measurement}/made.json",  # the tables of recordings by earlier plans stay
@@ -40,7 +31,7 @@ rule analysis:
         tables=expand("<results>/tables/{series}/made.json", series=layout.series),
         traces=list(layout.traces().values()),
         trace_tables=expand("<results>/tables/traces/{trace}", trace=layout.traces()),
-        facts=facts.of("analysis", layout.analysis_facts(), "analysis.py", "analysis", "collect", "fio", "trace"),
+        facts=facts.of("analysis", layout.analysis_facts, "analysis.py analysis collect fio trace"),
     output:
         tables=expand("<results>/tables/{table}.parquet", table=STUDY_TABLES),
         dataset=directory("<results>/dataset"),

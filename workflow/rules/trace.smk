@@ -22,7 +22,7 @@ rule trace_statistics:
     """Count the requests of a trace."""
     input:
         trace=lambda wildcards: layout.traces()[wildcards.trace],
-        facts=facts.of("traces", {}, "trace_statistics.py", "trace"),
+        facts=facts.of("traces", {}, "trace_statistics.py trace"),
     output:
         directory("<results>/tables/traces/{trace}"),
     log:

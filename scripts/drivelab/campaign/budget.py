@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -14,12 +13,14 @@ from typing import Any, TypeVar
 from drivelab.campaign.estimate import Trace
 from drivelab.campaign.outlook import Outlook
 from drivelab.campaign.planning import Campaign
+from drivelab.campaign.unfinished import folders
 from drivelab.core.errors import UserError
+from drivelab.core.files import open_regular
 from drivelab.core.units import format_amount, format_duration, format_factor
 from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
-from drivelab.recording.writer import UNFINISHED, read_journal
+from drivelab.recording.writer import UNFINISHED
 
 _MIB = 2**20
 _T = TypeVar("_T")
@@ -111,20 +112,10 @@ def _recordings(campaign: Campaign) -> Iterator[tuple[Path, Plan]]:
     """
     known = {planned.plan.recording: planned.plan for planned in campaign.wanted}
     root = f"{campaign.study.results}/recordings"
-    for path in _below(root, _DEPTH):
+    for path in sorted(folders(root, root, _DEPTH)):
         if Path(f"{path}/journal.jsonl").exists():
             name = UNFINISHED.sub("", path.removeprefix(f"{root}/"))
             yield Path(path), known.get(name) or _plan_in(Path(path))
-
-
-def _below(path: str, depth: int) -> list[str]:
-    """Return the folders at `depth` below a path, sorted; none if the path is missing."""
-    try:
-        with os.scandir(path) as entries:
-            children = sorted(entry.path for entry in entries if entry.is_dir())
-    except OSError:
-        return []
-    return children if depth == 1 else [folder for child in children for folder in _below(child, depth - 1)]
 
 
 def _plan_in(folder: Path) -> Plan:
@@ -141,20 +132,14 @@ def _plan_in(folder: Path) -> Plan:
 
 def _from_journal(folder: Path, value: Callable[[Mapping[str, Any]], _T], *, ends_only: bool = False) -> Iterator[_T]:
     """Yield the value of each line of a journal, or only of its first and last line."""
-    path, number = folder / "journal.jsonl", 0
+    path, number = folder / "journal.jsonl", 1
     try:
-        if ends_only:
-            whole = [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
-            for number in (1, len(whole)) if whole else ():
-                yield value(json.loads(whole[number - 1]))
-            return
-        lines = read_journal(folder)
-        while True:
-            number += 1
-            line = next(lines, None)
-            if line is None:
-                return
-            yield value(line)
+        with open_regular(path) as file:
+            lines = list(enumerate((line for line in file if line.endswith(b"\n")), 1))
+        for number, line in [*lines[:1], *lines[-1:]] if ends_only else lines:  # noqa: B007 - errors name it
+            yield value(json.loads(line))
+    except FileNotFoundError:  # the recording was finished a moment ago
+        return
     except (ValueError, TypeError, KeyError, AttributeError):
         raise _damaged(path, f"line {number} is not a journal line") from None
 

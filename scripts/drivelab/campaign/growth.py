@@ -13,9 +13,8 @@ from drivelab.analysis.deltas.power import FAINT, may_decide
 from drivelab.analysis.verdict import FASTER, FASTER_BEYOND, SAME, SLOWER, SLOWER_BEYOND
 from drivelab.campaign.planning import Campaign
 from drivelab.core.units import counted
-from drivelab.plan.design import LOOKS, Growth
+from drivelab.plan.design import Growth
 from drivelab.plan.study import Study
-from drivelab.recording.writer import write_json
 from drivelab.report.delta import in_few_recordings, interval
 from drivelab.report.headline import headline_inputs
 from drivelab.report.inputs import Row
@@ -68,11 +67,6 @@ def look(study: Study, growth: Growth, headline: Sequence[Row]) -> tuple[Growth 
         sentences.append(sentence)
     added = any(count > growth.runs(name) for name, count in runs.items())
     return growth.grown(runs, tuple(sentences)) if added else None, tuple(sentences)
-
-
-def record(study: Study, growth: Growth) -> None:
-    """Write the looks, from which the next run of the study plans."""
-    write_json(study.results / LOOKS, growth.to_mapping())
 
 
 def _tests(count: int, total: int) -> str:

@@ -114,20 +114,13 @@ def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str
     sheet = load_sheet(SHEET)
     chosen, wanted = _drives(sheet, drives), list(dict.fromkeys(protocols))
     try:
-        text = _within_budget(path, name, chosen, wanted, wish)
+        text = _within_budget(path, chosen, wanted, wish)
     except UnfitError as error:
-        able = [
-            row.drive for row in sheet.values() if row.destructive and _is_valid(path, name, [row.drive], wanted, wish)
-        ]
+        able = [row.drive for row in sheet.values() if row.destructive and _is_valid(path, [row.drive], wanted, wish)]
         known = sorted(protocol_names(), key=lambda stem: (stem not in START, stem))
-        fitting = [protocol for protocol in known if _is_valid(path, name, chosen, [protocol], wish)]
-        advice = [
-            f"{kind} ({option} {' '.join(names[:_NAMED])})"
-            for kind, option, names in (
-                ("drives that can", "--drives", able), ("protocols that fit", "--protocols", fitting),
-            )
-            if names
-        ]  # fmt: skip
+        fitting = [protocol for protocol in known if _is_valid(path, chosen, [protocol], wish)]
+        advice = [f"drives that can (--drives {' '.join(able[:_NAMED])})"] if able else []
+        advice += [f"protocols that fit (--protocols {' '.join(fitting[:_NAMED])})"] if fitting else []
         raise UserError(
             f"{path} (not written): {error.fault}; name {', or '.join(advice) or 'other drives and protocols'}"
         ) from None
@@ -135,11 +128,11 @@ def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str
     return path
 
 
-def _within_budget(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str], wish: Wish) -> str:
+def _within_budget(path: Path, drives: Sequence[str], protocols: Sequence[str], wish: Wish) -> str:
     """Return the study with the most recordings that the budget permits, up to the wish."""
     beyond: list[str] = []
     for runs in range(wish.runs, FEWEST - 1, -1):
-        text, campaign = _checked(path, name, drives, protocols, replace(wish, runs=runs))
+        text, campaign = _checked(path, drives, protocols, replace(wish, runs=runs))
         beyond = exceeded(campaign, outlook(campaign))
         if not beyond:
             return text
@@ -164,18 +157,17 @@ def _refuse_taken(name: str) -> None:
             raise UserError(f"{path}: already {reason}; choose another name than '{name}'")
 
 
-def _checked(
-    path: Path, name: str, drives: Sequence[str], protocols: Sequence[str], wish: Wish
-) -> tuple[str, Campaign]:
+def _checked(path: Path, drives: Sequence[str], protocols: Sequence[str], wish: Wish) -> tuple[str, Campaign]:
     """Return the text of a study and the study; raises UserError if it is invalid."""
     kinds = wish.file_systems
     entries = "\n".join(f"  {kind}: {{host: any, file_system: {{type: {kind}}}}}" for kind in kinds)
+    tests = [f"  - {{protocol: {name}}}  # {load(protocol_path(name)).body['title']}" for name in protocols]
     text = _DRAFT.format(command=COMMAND,
-        path=path, name=name, drives=", ".join(drives), first=protocols[0], runs=wish.runs, budget=wish.budget,
+        path=path, name=path.stem, drives=", ".join(drives), first=protocols[0], runs=wish.runs, budget=wish.budget,
         basis=f"{drives[0]}@{kinds[0]}" if kinds else drives[0], drive=drives[0],
         platforms=_PLATFORMS.format(entries=entries) if kinds else "",
         subject="file system" if kinds else "drive", order="{random: 1}" if kinds else "fixed",
-        measurements="\n".join(f"  - {{protocol: {protocol}}}  # {_title(protocol)}" for protocol in protocols),
+        measurements="\n".join(tests),
     )  # fmt: skip
     with TemporaryDirectory() as folder:
         trial = Path(folder) / path.name
@@ -188,9 +180,9 @@ def _checked(
             raise UserError(str(error).replace(str(trial), f"{path} (not written)")) from None
 
 
-def _is_valid(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str], wish: Wish) -> bool:
+def _is_valid(path: Path, drives: Sequence[str], protocols: Sequence[str], wish: Wish) -> bool:
     try:
-        _checked(path, name, drives, protocols, wish)
+        _checked(path, drives, protocols, wish)
     except UserError:
         return False
     return True
@@ -204,7 +196,3 @@ def _drives(sheet: dict[str, SheetRow], wanted: Iterable[str] | None) -> list[st
         if drive not in sheet:
             raise UserError(f"{SHEET}: has no drive '{drive}'; {suggestion(drive, sheet)}")
     return chosen
-
-
-def _title(protocol: str) -> str:
-    return str(load(protocol_path(protocol)).body["title"])

@@ -13,7 +13,7 @@ from typing import Any
 from drivelab.campaign.subjects import (
     approve,
     drive_subject,
-    refuse_kept_early,
+    refuse_kept,
     refuse_nested,
     simultaneous,
 )
@@ -23,7 +23,6 @@ from drivelab.campaign.traces import (
     add_application,
     check_application,
     check_traces,
-    refuse_arrivals_without_trace,
     refuse_small_set,
 )
 from drivelab.core.errors import UserError
@@ -36,6 +35,7 @@ from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.fitting import refuse_clock, refuse_kind, refuse_unfit
 from drivelab.plan.grammar import Protocol, Resolved, load, protocol_path, resolve
 from drivelab.plan.hosts import is_here, positions, scenarios, still_elsewhere, this_host
+from drivelab.plan.places import restored_folder
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import BY_PROTOCOL, MeasurementChoice, Platform, Study, load_study
 from drivelab.plan.yaml_file import load_yaml
@@ -77,7 +77,8 @@ class Campaign:
         wanted = [planned for choice in study.measurements for planned in self._plans(choice)]
         for name in {member for members in study.scores.values() for member in members} - study.scores.keys():
             self._refuse_without_score(name)
-        refuse_kept_early(study, self.sheet, (planned.plan for planned in wanted))
+        if restored_folder(study.path) is None:  # a restored study can be looked at before its sheet is changed
+            refuse_kept(self.sheet, (planned.plan for planned in wanted))
         self.wanted = tuple(wanted)
         """All plans of the study: `plans` and `elsewhere`."""
         at_hand = [self.is_here(planned.plan) or is_recorded(planned.plan) for planned in wanted]
@@ -193,12 +194,10 @@ class Campaign:
 
     def _plans(self, choice: MeasurementChoice) -> list[Planned]:
         protocol = self._protocol(choice.protocol, choice.source)
-        check_traces(choice, protocol)
         check_application(choice, runs_one=protocol.applications)
         drive_class = choice.drive_class or self.study.drive_class or protocol.usual_class
         variants = resolve(protocol, drive_class, choice.scale, choice.settings, choice.source)
-        for variant in variants:
-            refuse_arrivals_without_trace(choice, variant.steps["measure"])
+        check_traces(choice, protocol, variants)
         plans = [
             self._planned(choice, self.sheet[drive], platform, variant, run)
             for drive in choice.drives
@@ -215,32 +214,17 @@ class Campaign:
     def _planned(
         self, choice: MeasurementChoice, row: SheetRow, platform: Platform | None, resolved: Resolved, run: int
     ) -> Planned:
-        protocol = self._protocols[choice.protocol]
+        protocol, at = self._protocols[choice.protocol], self.study if platform is None else platform
+        resolved = self._with_purge(resolved)
         asked = protocol.write_cache(resolved.steps["class"]["name"])
-        wanted = (self.study if platform is None else platform).write_cache
-        cache = asked if wanted == BY_PROTOCOL else wanted
-        other = () if cache == asked else (f"write cache: {cache} instead of {asked}",)
-        purged = self._with_purge(resolved)
-        plan = self._plan(choice, row, platform, purged, run, None if cache == "unchanged" else cache)
-        return Planned(plan, protocol, (*purged.altered, *other))
-
-    def _plan(
-        self,
-        choice: MeasurementChoice,
-        row: SheetRow,
-        platform: Platform | None,
-        resolved: Resolved,
-        run: int,
-        write_cache: str | None,
-    ) -> Plan:
+        cache = asked if at.write_cache == BY_PROTOCOL else at.write_cache
         model = None if row.virtual is None else self.model(row.virtual, row.source)
-        at = self.study if platform is None else platform
         subject: dict[str, Any] = {
             "drive": drive_subject(row, model, resolved.steps),
             "clock": "wall" if model is None else self.clock[0],
             "scenario": at.scenario,
             "protocol": choice.protocol,
-            "write_cache": write_cache,
+            "write_cache": None if cache == "unchanged" else cache,
             **resolved.steps,
         }
         if choice.array_state != "clean":
@@ -249,7 +233,7 @@ class Campaign:
             subject["platform"] = {"name": platform.name, "host": platform.host}
             if platform.file_system is not None:
                 subject["file_system"] = platform.file_system.to_mapping()
-        if self._protocols[choice.protocol].simultaneous:
+        if protocol.simultaneous:
             together = choice.drives_in(_name(platform), run)
             subject |= simultaneous(together, self.sheet, choice, self.clock)
         if self.study.taint.get("remeasure"):
@@ -277,11 +261,11 @@ class Campaign:
         if choice.application is not None:
             plan = add_application(plan, choice.application, choice.source, TRACES)
         refuse_kind(plan)
-        if plan.virtual:
+        if model is not None:
             refuse_clock(plan, self.clock[1], self.study.path)
-            model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
             refuse_unfit(plan, model.capacity_bytes, model.logical_block_bytes)
-        return plan
+        other = () if cache == asked else (f"write cache: {cache} instead of {asked}",)
+        return Planned(plan, protocol, (*resolved.altered, *other))
 
     def _with_purge(self, resolved: Resolved) -> Resolved:
         """Return the steps with the study's purge method, if the protocol has a purge; label one that is left out."""

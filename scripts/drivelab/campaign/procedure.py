@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import prod
 from typing import Any
 
 from drivelab.campaign.estimate import Estimate, Trace, estimate, rest_estimate
-from drivelab.core.units import format_amount, format_duration, format_size, format_span
+from drivelab.core.units import counted, format_amount, format_duration, format_size, format_span
 from drivelab.plan.cell import Cell, fills, rounds_at_least, rounds_at_most
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.grammar import Resolved
@@ -72,9 +72,12 @@ def procedure(resolved: Resolved, subject: Subject) -> tuple[Part, ...]:
 
     Raises UserError, as for a study, if the drive cannot carry out the protocol.
     """
-    refuse_unfit(_plan(resolved, subject, resolved.steps["condition"], resolved.steps["measure"]),
-                 subject.capacity_bytes, subject.logical_block_bytes)  # fmt: skip
-    return (*_condition(resolved, subject), *_measure(resolved, subject))
+    virtual = {} if subject.virtual is None else {"virtual": subject.virtual}
+    drive = {"over_provisioning": subject.over_provisioning, **virtual}
+    context = {"drive": subject.name, "measurement": "this protocol"}
+    plan = Plan({"drive": drive, "clock": "wall", **resolved.steps}, context)
+    refuse_unfit(plan, subject.capacity_bytes, subject.logical_block_bytes)
+    return (*_condition(plan, subject), *_measure(plan, subject))
 
 
 def total(parts: Sequence[Part]) -> Part:
@@ -84,8 +87,8 @@ def total(parts: Sequence[Part]) -> Part:
     return Part(f"total{rest}", (), sum(known, Estimate()))
 
 
-def _condition(resolved: Resolved, subject: Subject) -> Iterator[Part]:
-    condition = resolved.steps["condition"]
+def _condition(plan: Plan, subject: Subject) -> Iterator[Part]:
+    condition = plan.subject["condition"]
     if condition.get("scenario_required"):
         yield Part("host settings must match the scenario, or the measurement does not start", (), Estimate())
     bare = {"purge": condition["purge"], **{key: condition[key] for key in ("settle_s",) if key in condition}}
@@ -93,13 +96,13 @@ def _condition(resolved: Resolved, subject: Subject) -> Iterator[Part]:
         yield Part("no purge: the drive keeps its state", (), Estimate())
     else:
         settle = f", then {format_seconds(condition['settle_s'])} of rest" if "settle_s" in condition else ""
-        yield Part(f"purge{settle}", (), _estimate(resolved, subject, {**bare, "purge": "auto"}, []))
+        yield Part(f"purge{settle}", (), _estimate(plan, subject, {**bare, "purge": "auto"}))
     for fill in fills(condition):
-        yield Part(_fill(fill), (), _estimate(resolved, subject, {"purge": "none", "fill": fill}, []))
+        yield Part(_fill(fill), (), _estimate(plan, subject, {"purge": "none", "fill": fill}))
     if "rest_s" in condition:
         first: Cell | None = None
-        if probes({"condition": condition}):
-            first = fill_cell(fills(condition)[0], _plan(resolved, subject, condition, []), subject.capacity_bytes)
+        if probes(plan.subject):
+            first = fill_cell(fills(condition)[0], plan, subject.capacity_bytes)
         times = f", up to {MOST_RESTS} times, until a short write is as fast as on the empty drive" if first else ""
         words = f"flush of the drive's cache, then {format_seconds(condition['rest_s'])} of rest{times}"
         yield Part(words, (), rest_estimate(condition, first, subject.capacity_bytes))
@@ -117,33 +120,22 @@ def _fill(fill: Mapping[str, Any]) -> str:
     return f"fill: {workload}, {fill['capacity_multiple']:g} x {span}"
 
 
-def _measure(resolved: Resolved, subject: Subject) -> Iterator[Part]:
-    for number, step in enumerate(resolved.steps["measure"]):
+def _measure(plan: Plan, subject: Subject) -> Iterator[Part]:
+    for number, step in enumerate(plan.subject["measure"]):
         ((kind, fields),) = step.items()
         known = kind != "application" and (kind != "replay" or subject.traces)
         title, details = _DESCRIBE[kind](fields)
         if "phase" in fields:
             value = f" {fields['phase_value']}" if "phase_value" in fields else ""
             title = f"[{fields['phase']}{value or ' ' + str(fields['phase_pass'])}] {title}"
-        estimated = _estimate(resolved, subject, {"purge": "none"}, [step]) if known else None
+        estimated = _estimate(plan, subject, {"purge": "none"}, step) if known else None
         yield Part(f"step {number + 1}, {title}", tuple(details), estimated)
 
 
-def _estimate(
-    resolved: Resolved, subject: Subject, condition: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
-) -> Estimate:
-    plan = _plan(resolved, subject, condition, steps)
-    return estimate(plan, subject.capacity_bytes, subject.write_mib_s, subject.traces, subject.fastest_mib_s)
-
-
-def _plan(
-    resolved: Resolved, subject: Subject, condition: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
-) -> Plan:
-    virtual = {} if subject.virtual is None else {"virtual": subject.virtual}
-    return Plan({
-        "drive": {"over_provisioning": subject.over_provisioning, **virtual}, "clock": "wall",
-        **resolved.steps, "condition": condition, "measure": steps,
-    }, {"drive": subject.name, "measurement": "this protocol"})  # fmt: skip
+def _estimate(plan: Plan, subject: Subject, condition: Mapping[str, Any], *steps: Mapping[str, Any]) -> Estimate:
+    """Estimate a part of the plan."""
+    part = replace(plan, subject={**plan.subject, "condition": condition, "measure": steps})
+    return estimate(part, subject.capacity_bytes, subject.write_mib_s, subject.traces, subject.fastest_mib_s)
 
 
 def _loop(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -156,10 +148,10 @@ def _loop(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
         content, details = _streams(fields["streams"])
     else:
         cells = fields["cells"]
-        runtimes_s = {cell["runtime_s"] for cell in fields["cells"]}
+        runtimes_s = {cell["runtime_s"] for cell in cells}
         each = f" of {format_seconds(runtimes_s.pop())}" if len(runtimes_s) == 1 else ""
-        content = f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'}{each}"
-        details = _grids(fields["cells"])
+        content = f"{counted(len(cells), 'cell')}{each}"
+        details = _grids(cells)
     order = ", all rounds of a cell before the next cell" if fields.get("order") == "cells" else ""
     if "pause_s" in fields:
         order += f", {format_seconds(fields['pause_s'])} of rest after each cell"
@@ -177,7 +169,7 @@ def _grids(cells: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _grid(cells: Sequence[Mapping[str, Any]]) -> str | None:
     """Describe the cells as a grid; None if they are few, or not all combinations of their values."""
-    values = {key: list(dict.fromkeys(cell.get(key) for cell in cells)) for key in _OF_A_GRID}
+    values: dict[str, list[Any]] = {key: list(dict.fromkeys(cell.get(key) for cell in cells)) for key in _OF_A_GRID}
     if (
         len(cells) < _FEW
         or prod(map(len, values.values())) != len(cells)
@@ -187,17 +179,13 @@ def _grid(cells: Sequence[Mapping[str, Any]]) -> str | None:
     kind, size, *_ = _cell(cells[0], demand=False).partition(", ")[0].split(" ")
     sizes, mix = values["block_size_bytes"], " mix" if "block_sizes" in cells[0] else ""
     parts = [
-        f"{kind} {_list(sizes, format_size) if len(sizes) > 1 else size + mix}",
-        f"reads {_list(values['read_share'], str)} %",
-        f"threads {_list(values['threads'], str)}",
-        f"depth {_list(values['queue_depth'], str)}",
+        f"{kind} {'/'.join(map(format_size, sizes)) if len(sizes) > 1 else size + mix}",
+        f"reads {'/'.join(map(str, values['read_share']))} %",
+        f"threads {'/'.join(map(str, values['threads']))}",
+        f"depth {'/'.join(map(str, values['queue_depth']))}",
     ]
     after = _cell(cells[0], demand=False).partition(", ")[2]
     return " x ".join(parts) + (f", {after}" if after else "")
-
-
-def _list(values: Sequence[Any], format_value: Callable[[Any], str]) -> str:
-    return "/".join(map(format_value, values))
 
 
 def _loop_until(until: Mapping[str, Any]) -> str:

@@ -45,7 +45,7 @@ def text(
     width = min(_WIDTH, shutil.get_terminal_size((_WIDTH, 0)).columns)
     lines += ["", *textwrap.wrap(protocol.description.strip(), width), ""]
     length = f"scale {scale}: REDUCED, not a result of the full-length test" if scale else "full length"
-    lines.append(f"{drive_class} class, {_cache(protocol, drive_class)}, {length}, for {words}:")
+    lines.append(f"{drive_class} class, write cache {protocol.write_cache(drive_class)}, {length}, for {words}:")
     for variant in resolved:
         parts = procedure(variant, subject)
         lines += [""] + ([f"{variant.variant}:"] if variant.variant is not None else [])
@@ -90,10 +90,6 @@ def _wrapped(part: Part, width: int) -> Iterator[str]:
     yield f"      time {part.time}; written {part.written}"
 
 
-def _cache(protocol: Protocol, drive_class: str) -> str:
-    return f"write cache {protocol.write_cache(drive_class)}"
-
-
 def _needs(protocol: Protocol) -> Iterator[str]:
     for name, need in _NEEDS:
         if getattr(protocol, name) and not (name == "replays" and protocol.takes_streams):
@@ -133,15 +129,13 @@ def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
         raise UserError(f"{SHEET}: has no drive '{name}'; {suggestion(name, rows)}")
     row = rows[name]
     over_provisioning = OVER_PROVISIONING if row.over_provisioning is None else row.over_provisioning
+    virtual = transport = link = None
     if row.virtual is not None:
         model = model_among(load_yaml(ROOT / VIRTUAL_DRIVES), row.virtual, row.source)
-        plan = Plan({"drive": {"virtual": model.to_mapping()}}, {"drive": name})
-        capacity_bytes, over_provisioning = model.capacity_bytes, model.over_provisioning
-        transport = link = None
-        logical_block_bytes = model.logical_block_bytes
+        virtual, over_provisioning = model.to_mapping(), model.over_provisioning
+        capacity_bytes, logical_block_bytes = model.capacity_bytes, model.logical_block_bytes
     elif row.size_bytes is not None:
-        capacity_bytes, logical_block_bytes, transport, link = row.size_bytes, BLOCK_BYTES, None, None
-        plan = Plan({"drive": {"kind": row.kind}}, {"drive": name})
+        capacity_bytes, logical_block_bytes = row.size_bytes, BLOCK_BYTES
     else:
         kernel_name = sysfs.kernel_name(row.device)
         try:
@@ -151,12 +145,12 @@ def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
         logical_block_bytes = sysfs.logical_block_bytes(kernel_name)
         facts = identity.describe(kernel_name)
         transport, link = str(facts["transport"]), str(facts["link"])
-        plan = Plan({"drive": {}}, {"drive": name})
+    plan = Plan({"drive": {} if virtual is None else {"virtual": virtual}}, {"drive": name})
     write_mib_s = assumed_mib_s(plan, transport)
     words = f"{name}, {format_amount(capacity_bytes)}, at an assumed {write_mib_s:.0f} MiB/s"
     return words, Subject(
         name, capacity_bytes, write_mib_s, over_provisioning, traces, logical_block_bytes,
-        fastest_mib_s(plan, transport, link), plan.subject["drive"].get("virtual"),
+        fastest_mib_s(plan, transport, link), virtual,
     )  # fmt: skip
 
 

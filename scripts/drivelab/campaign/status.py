@@ -7,15 +7,15 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from drivelab.campaign.estimate import assumed_mib_s
 from drivelab.campaign.outlook import ASSUMED_CAPACITY_BYTES, Estimates
-from drivelab.campaign.planning import STAGES as CHAIN
-from drivelab.campaign.planning import Campaign
+from drivelab.campaign.planning import STAGES, Campaign
 from drivelab.campaign.subjects import capacity_bytes_of
 from drivelab.campaign.unfinished import Inventory, Unfinished, folders, last_words, unfinished_of
 from drivelab.core.files import open_regular
@@ -73,10 +73,6 @@ class DriveStatus:
     next_stage: str | None = None
     unfinished: tuple[Unfinished, ...] = ()
     """Failed or interrupted measurements other than `recording`."""
-
-    def to_mapping(self) -> dict[str, Any]:
-        """Return the fields for JSON."""
-        return asdict(self)
 
 
 def campaign_of(study: Study) -> Campaign:
@@ -139,8 +135,6 @@ class Remaining:
 
     def _estimated_s(self, plan: Plan) -> float | None:
         """Return the estimate; None in simulated time, where a protocol does not determine the waiting time."""
-        from drivelab.campaign.estimate import assumed_mib_s
-
         if plan.clock == "virtual":
             return None
         capacity_bytes = capacity_bytes_of(plan) if plan.virtual else ASSUMED_CAPACITY_BYTES
@@ -204,10 +198,10 @@ def _with_next(
     campaign: Campaign, row: DriveStatus, left: Sequence[Plan], at: Plan | None = None, stage: str = ""
 ) -> DriveStatus:
     """Return the row with the stage after a successful stage; `at` is its recording if that is unfinished."""
-    after = dict(pairwise(CHAIN))
+    after = dict(pairwise(STAGES))
     if at is None or stage not in after:
         at, stage = min(left, key=campaign.order), ""
-    return replace(row, next_recording=at.recording, next_stage=after.get(stage, CHAIN[0]))
+    return replace(row, next_recording=at.recording, next_stage=after.get(stage, STAGES[0]))
 
 
 def _with_failed(row: DriveStatus, recordings: Inventory, status: Status | None) -> DriveStatus:

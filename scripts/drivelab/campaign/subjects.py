@@ -12,9 +12,9 @@ from drivelab.drives import guard, sysfs
 from drivelab.drives.approved import ApprovedDevice
 from drivelab.plan.cell import needs_over_provisioning
 from drivelab.plan.drive_sheet import OVER_PROVISIONING, SheetRow
+from drivelab.plan.file_system import BLOCK_BYTES
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.hosts import host_of, this_host
-from drivelab.plan.places import restored_folder
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST, MeasurementChoice, Study
 from drivelab.plan.subject_kinds import DRIVE, KINDS
@@ -81,13 +81,25 @@ def capacity_bytes_of(plan: Plan) -> int:
         ) from None
 
 
-def refuse_kept(row: SheetRow, plan: Plan) -> None:
+def logical_block_bytes_of(plan: Plan) -> int:
+    """Return the logical block of a plan's attached drive, or the block of its file."""
+    if "size_bytes" in plan.subject["drive"]:
+        return BLOCK_BYTES
+    model = plan.subject["drive"].get("virtual")
+    if model is not None:
+        return DriveModel.from_mapping(plan.drive, model).logical_block_bytes
+    return sysfs.logical_block_bytes(sysfs.kernel_name(plan.context["device"]))
+
+
+def refuse_kept(sheet: Mapping[str, SheetRow], plans: Iterable[Plan]) -> None:
     """Raise UserError if an unfinished plan needs a drive that may not be written to."""
-    if not row.destructive and KINDS[plan.kind].destroyed and not is_recorded(plan):
-        raise UserError(
-            f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; "
-            "enter yes or remove the drive from the study"
-        )
+    for plan in plans:
+        row = sheet[plan.sheet_drive]
+        if not row.destructive and KINDS[plan.kind].destroyed and not is_recorded(plan):
+            raise UserError(
+                f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; "
+                "enter yes or remove the drive from the study"
+            )
 
 
 def refuse_nested(study: Study, sheet: Mapping[str, SheetRow]) -> None:
@@ -99,16 +111,6 @@ def refuse_nested(study: Study, sheet: Mapping[str, SheetRow]) -> None:
                     f"{study.path}: key 'drives' names '{whole.drive}' and its {part.kind} '{part.drive}', which "
                     "erasing the drive would remove; measure them in two studies"
                 )
-
-
-def refuse_kept_early(study: Study, sheet: Mapping[str, SheetRow], plans: Iterable[Plan]) -> None:
-    """Apply `refuse_kept` to all plans, unless the study was restored.
-
-    You can inspect a restored study before you change its sheet; `drivelab.campaign.subjects` refuses to measure it.
-    """
-    if restored_folder(study.path) is None:
-        for plan in plans:
-            refuse_kept(sheet[plan.sheet_drive], plan)
 
 
 def simultaneous(
@@ -148,8 +150,7 @@ def approve(campaign: Campaign, *, attached_only: bool = False) -> dict[str, App
     skipped. Raises UserError when the guard refuses a drive, when a cell is smaller than the drive's logical block, or
     when a drive does not report its write cache.
     """
-    for plan in campaign.to_do:
-        refuse_kept(campaign.sheet[plan.sheet_drive], plan)
+    refuse_kept(campaign.sheet, campaign.to_do)
     hosts = {this_host()} if campaign.everywhere else {this_host(), ANY_HOST}
     approved = {
         drive: guard.approve(campaign.sheet[drive], campaign.sheet[drive].device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from drivelab.campaign.estimate import Trace
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount
 from drivelab.plan.cell import rounds_at_least
-from drivelab.plan.grammar import Protocol
+from drivelab.plan.grammar import Protocol, Resolved
 from drivelab.plan.loops import TRACE
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import MeasurementChoice, Study
@@ -60,13 +60,12 @@ class StudyTraces:
         shipped = trace_catalogue.entry(source.shipped, TRACES)
         if not shipped.path.is_file():
             raise UserError(f"{key}': {shipped.path} is missing; restore it with git")
-        if source.capture is None or source.origin is None:
-            return {"name": name, "sha256": shipped.sha256}
-        spec = applications.load(APPLICATIONS, source.capture)  # checked even if this host cannot trace
-        origin = self._model(source.origin, f"{key}.origin'")
-        if not self.is_captured(name):
-            return {"name": name, "sha256": shipped.sha256}
-        return {"name": name, "application": spec.to_mapping(), "origin": origin.to_mapping()}
+        if source.capture is not None and source.origin is not None:
+            spec = applications.load(APPLICATIONS, source.capture)  # checked even if this host cannot trace
+            origin = self._model(source.origin, f"{key}.origin'")
+            if self.is_captured(name):
+                return {"name": name, "application": spec.to_mapping(), "origin": origin.to_mapping()}
+        return {"name": name, "sha256": shipped.sha256}
 
     def of(self, plan: Plan) -> tuple[Trace, ...]:
         """Return the extent of each of a plan's traces."""
@@ -132,8 +131,11 @@ def refuse_on_drive(plan: Plan, capacity_bytes: int) -> None:
         applications.refuse_small_drive(applications.of_plan(plan), capacity_bytes, f"drive '{plan.drive}'")
 
 
-def check_traces(choice: MeasurementChoice, protocol: Protocol) -> None:
-    """Raise UserError unless a measurement names traces exactly if its protocol uses them."""
+def check_traces(choice: MeasurementChoice, protocol: Protocol, variants: Iterable[Resolved]) -> None:
+    """Raise UserError unless a measurement names traces exactly if its protocol uses them.
+
+    Also if a change of the protocol's `variants` gives a load the arrivals of a trace, and the measurement names none.
+    """
     if protocol.replays and not choice.traces:
         raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays a trace; add a 'trace'")
     if protocol.takes_streams and len(choice.traces) != 1:
@@ -143,11 +145,8 @@ def check_traces(choice: MeasurementChoice, protocol: Protocol) -> None:
         )
     if choice.traces and not (protocol.replays or protocol.takes_streams):
         raise UserError(f"{choice.source}: protocol '{choice.protocol}' uses no trace; remove its 'trace'")
-
-
-def refuse_arrivals_without_trace(choice: MeasurementChoice, measure: Sequence[Mapping[str, Any]]) -> None:
-    """Raise UserError if a change gives a load the arrivals of a trace, and the measurement names none."""
-    if not choice.traces and any(step.get("load", {}).get("arrivals") == TRACE for step in measure):
+    steps = [step for variant in variants for step in variant.steps["measure"]]
+    if not choice.traces and any(step.get("load", {}).get("arrivals") == TRACE for step in steps):
         raise UserError(
             f"{choice.source}: a change gives protocol '{choice.protocol}' the arrivals of a trace, which it does not "
             "take; use protocol latency-bounded-bursts"

@@ -41,7 +41,7 @@ def write(places: Sequence[Place], campaign: Campaign, found: Sequence[str], out
         "others": [],
     }
     recordings, facts = list(paths.values()), {**layout.report_facts(), **chosen}
-    tables = {**inventory_tables(recordings, {}, []), **study_tables(recordings, {**layout.analysis_facts(), **chosen})}
+    tables = {**inventory_tables(recordings, {}, []), **study_tables(recordings, {**layout.analysis_facts, **chosen})}
     for name in dict.fromkeys(name for place in places for name in place.tables):
         tables[name] = pd.concat([place.tables[name] for place in places])
     plans = []

@@ -13,7 +13,7 @@ from drivelab.recording.writer import MANIFEST, RESUMPTIONS, read_journal
 OWNER = "study.txt"
 """File of a results folder with the name of its study."""
 RUN_LOCK = ".run.lock"
-"""File of a results folder that a run locks; its text says who runs the study."""
+"""File of a results folder that a run locks; its text says who runs the study, its time when that was last alive."""
 
 STUDY_TABLES = (
     "exclusions", "summary", "conditions", "differences", "deltas", "model_deltas", "variation", "drives", "hosts",

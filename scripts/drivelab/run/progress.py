@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -26,8 +26,8 @@ HEARTBEAT_S = 10.0
 """Seconds between a stage's signs of life, at most."""
 _TRIES = 2
 """Failures after which a measurement no longer reserves its drive."""
-_MISSED = 3
-"""Missed heartbeats after which a remote stage counts as silent; its clock and the file system may lag."""
+SILENT_S = 3 * HEARTBEAT_S
+"""Time without a sign of life after which a remote process counts as silent; its clock and the file system may lag."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Progress:
         elif before is not None:
             self.note(failures=before.failures)
         _aside(self._plan, self._plan.recording).unlink(missing_ok=True)
-        self._put(host=this_host(), boot_id=boot_id(), process=_process(os.getpid()))
+        self._put(host=this_host(), boot_id=boot_id(), process=process_start(os.getpid()))
         self._thread.start()
         return self
 
@@ -189,18 +189,13 @@ def status_path(plan: Plan) -> Path:
 
 def read_status(results: Path) -> list[Status]:
     """Return the statuses in a results folder; invalid files are skipped."""
-    return sorted(_read(results), key=lambda status: status.drive)
+    statuses = filter(None, map(_status_in, results.glob("status/*.json")))
+    return sorted(statuses, key=lambda status: status.drive)
 
 
 def read_aside(results: Path, recording: str) -> Status | None:
     """Return the kept status of a recording that failed or was killed, or None."""
     return _status_in(results / "status" / f"{recording}.json")
-
-
-def _read(results: Path) -> Iterator[Status]:
-    for path in results.glob("status/*.json"):
-        if (status := _status_in(path)) is not None:
-            yield status
 
 
 def _status_in(path: Path) -> Status | None:
@@ -248,10 +243,11 @@ def state_now(status: Status, now_s: float | None = None) -> str:
     if status.host == this_host() and status.boot_id != boot_id():
         return "interrupted"
     now_s = time.time() if now_s is None else now_s
-    return "silent" if now_s - status.at_s > _MISSED * HEARTBEAT_S else "running"
+    return "silent" if now_s - status.at_s > SILENT_S else "running"
 
 
-def _process(pid: int) -> str:
+def process_start(pid: int) -> str:
+    """Return a process's start and PID namespace, as process IDs recur; raises FileNotFoundError."""
     return f"{started(pid)}{_namespace()}"
 
 

@@ -15,7 +15,8 @@ from drivelab.fio.job_run import fio_version
 from drivelab.plan.hosts import host_of, is_here, still_elsewhere, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
-from drivelab.recording.folders import OWNER
+from drivelab.plan.study_parts import IN_RESULTS
+from drivelab.recording.folders import OWNER, owner
 from drivelab.run.file_system_device import refuse_unready
 from drivelab.trace.capturing import applications
 from drivelab.workflow.layout import Layout
@@ -51,8 +52,7 @@ def check(path: str | Path) -> tuple[Campaign, list[str]]:
     budget, in the results folder, or in a trace.
     """
     campaign = Campaign.load(path, everywhere=True)
-    layout = Layout(campaign)
-    layout.check_owner()
+    Layout(campaign).check_owner()
     here = [plan for plan in campaign.here if is_here(plan)]
     if here:
         Campaign(campaign.study).approve_drives(attached_only=True)
@@ -61,8 +61,7 @@ def check(path: str | Path) -> tuple[Campaign, list[str]]:
         campaign.traces.of(plan)
     rows = outlook(campaign)
     require_within(campaign, rows)
-    remarks = list(_unowned(layout))
-    remarks += _unused_hosts(campaign)
+    remarks = [*_unowned(campaign.study.results), *_unused_hosts(campaign)]
     if missing := [row.drive for row in rows if not row.attached]:
         remarks.append(f"not attached here, so not checked by the guard: {some(missing, _NAMED)}")
     if remark := still_elsewhere((plan for plan in campaign.here if not is_here(plan)), campaign.study.path):
@@ -70,10 +69,14 @@ def check(path: str | Path) -> tuple[Campaign, list[str]]:
     return campaign, remarks
 
 
-def _unowned(layout: Layout) -> Iterator[str]:
-    if names := layout.unowned():
+def _unowned(results: Path) -> Iterator[str]:
+    """Yield a remark on a results folder without an owner, except on folders that may belong to other studies."""
+    if not results.is_dir() or owner(results) is not None:
+        return
+    names = [path.name for path in results.iterdir() if path.name in IN_RESULTS or not path.is_dir()]
+    if visible := sorted(name for name in names if not name.startswith(".")):
         yield (
-            f"{layout.results} holds {some(names, _NAMED)}, but no {OWNER}, which names the study that owns the "
+            f"{results} holds {some(visible, _NAMED)}, but no {OWNER}, which names the study that owns the "
             "folder: drivelab treats files with names that this study uses as its own, and leaves all others unchanged"
         )
 

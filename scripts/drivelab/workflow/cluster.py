@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from drivelab.campaign.planning import Campaign
+from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
 from drivelab.plan.yaml_file import load_yaml
-
-
-def captured_traces(plans: Iterable[Plan]) -> list[str]:
-    """Return the paths of the traces that the plans use and that their study captures itself."""
-    paths = ((plan, str(path)) for plan in plans for path in plan.context.get("trace_paths", []))
-    return list(dict.fromkeys(path for plan, path in paths if path.startswith(f"{plan.context['results']}/traces/")))
-
 
 SETTINGS = "cluster.yaml"
 """File that makes a profile a cluster's profile: a Snakemake configuration with the key `cluster`."""
@@ -56,7 +51,12 @@ class Cluster:
         return cls.from_mapping(load_yaml(path)["cluster"]) if path.exists() else None
 
     def gres_of(self, plan: Plan) -> str:
-        """Return the drive of a plan as Slurm's generic resource; empty if the cluster has none."""
+        """Return the drive of a plan as Slurm's generic resource; empty if the cluster has none.
+
+        Empty for simultaneous drives, too, as a job can name only one drive.
+        """
+        if "simultaneous" in plan.subject:
+            return ""
         return self.gres.format(drive=plan.sheet_drive.replace("-", "_"), host=host_of(plan))
 
     def extra_of(self, plan: Plan, walltime_min: int) -> str:
@@ -105,3 +105,33 @@ class Cluster:
                     f"the same time, but are attached to {', '.join(sorted(hosts))}; attach them to one host, or "
                     "measure each alone"
                 )
+
+
+_SINFO = ("sinfo", "--noheader", "--Node", "--format", "%N|%P|%l")
+
+
+def slurm_limits_min(partition: str | None) -> dict[str, float]:
+    """Return the longest wall time of a job on each of Slurm's hosts, in minutes; empty if there is no Slurm.
+
+    It is that of `partition`, of Slurm's default if that is empty, or without it of any: 0 on a host outside of it.
+    """
+    limits_min: dict[str, float] = {}
+    try:
+        lines = programs.run(_SINFO).stdout.splitlines()
+    except FileNotFoundError:
+        return limits_min
+    for host, name, limit in (line.split("|") for line in lines):
+        is_meant = partition is None or (name.rstrip("*") in partition.split(",") if partition else name.endswith("*"))
+        limits_min[host] = max(limits_min.get(host, 0.0), _minutes(limit) if is_meant else 0.0)
+    return limits_min
+
+
+def _minutes(limit: str) -> float:
+    """Return the minutes of `infinite`, `DAYS-HH:MM:SS`, `HH:MM:SS` or `MM:SS`."""
+    if limit == "infinite":
+        return math.inf
+    days, _, clock = limit.rpartition("-")
+    seconds = 0
+    for part in clock.split(":"):
+        seconds = 60 * seconds + int(part)
+    return 1440 * int(days or 0) + seconds / 60

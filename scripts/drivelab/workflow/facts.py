@@ -33,15 +33,15 @@ class Facts:
         self.paths: list[str] = []
         """All files, as targets: Snakemake makes a missing input only if something else needs it."""
 
-    def of(self, name: str, values: Mapping[str, Any], *sources: str) -> str:
+    def of(self, name: str, values: Mapping[str, Any], sources: str) -> str:
         """Return the path of the facts `values` for an analysis whose scripts and packages are `sources`.
 
-        Sources are as for `digest`. Values must be of JSON.
+        Sources are those of `digest`, separated by spaces. Values must be of JSON.
         """
         if self._in_job and (there := next(Path(self._results).glob(f"facts/{name}-*.json"), None)) is not None:
             return str(there)
         text = json.dumps(values, ensure_ascii=False)
-        whole = hashlib.sha256(f"{digest(*sources)}\n{text}".encode()).hexdigest()[:16]
+        whole = hashlib.sha256(f"{digest(*sources.split())}\n{text}".encode()).hexdigest()[:16]
         self._texts[f"{name}-{whole}"] = text
         self.paths.append(path := f"{self._results}/facts/{name}-{whole}.json")
         return path
@@ -81,20 +81,12 @@ def _versions() -> tuple[str, ...]:
 
 @cache
 def _of(name: str) -> str:
-    if name.endswith(".py"):
-        return _digest(SHIPPED / "scripts", name)
-    place = _LIBRARY.joinpath(*name.split("."))
-    if place.is_dir():
-        return _digest(place, "**/*")
-    if place.with_suffix(".py").is_file():
-        return _digest(place.parent, f"{place.name}.py")
-    raise ValueError(f"drivelab has no package or module '{name}'")
-
-
-@cache
-def _digest(folder: Path, pattern: str) -> str:
+    path = SHIPPED / "scripts" / name if name.endswith(".py") else _LIBRARY.joinpath(*name.split("."))
+    files = sorted(path.rglob("*")) if path.is_dir() else [path.with_suffix(".py")]
+    if not path.is_dir() and not files[0].is_file():
+        raise ValueError(f"drivelab has no package or module '{name}'")
     result = hashlib.sha256()
-    for path in sorted(folder.glob(pattern)):
-        if path.is_file() and path.suffix != ".pyc":
-            result.update(f"{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    for file in files:
+        if file.is_file() and file.suffix != ".pyc":
+            result.update(f"{file.relative_to(path.parent)}\0".encode() + file.read_bytes())
     return result.hexdigest()

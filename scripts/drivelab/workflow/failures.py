@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 _FAILED_JOB = re.compile(r"^ *Error in rule (\w+):\n(?: +.*\n)*? +log: ([^\s,]+)", re.MULTILINE)
@@ -51,19 +52,14 @@ def explain(logs: Path, status: int) -> None:
 
 
 def reported(log: str) -> list[str]:
-    """Return a sentence for each failed job and for each job that the cluster ended, from Snakemake's log."""
-    in_chains = {part for chain in _failed_chains(log) for part in chain.parts}
-    return [*_failed_jobs(log, in_chains), *ended_jobs(log)]
+    """Return a sentence for each failed job and for each job that the cluster ended, from Snakemake's log.
 
-
-def _failed_jobs(snakemake_log: str, together: Collection[str]) -> list[str]:
-    """Return the error messages of failed jobs; for a job without a message, say so.
-
-    Jobs with their logs in `together` all fail when one of them does: those without a message are left out. Returns an
-    empty list if the log names no failed job.
+    A job without a message is named, except in a chain, of which all jobs fail when one of them does.
     """
-    jobs = dict.fromkeys(_FAILED_JOB.findall(snakemake_log))
-    return [message for rule, log in jobs for message in _messages(rule, Path(log), may_be_silent=log in together)]
+    in_chains = {part for failed in _failed_chains(log) for part in failed.parts}
+    jobs = dict.fromkeys(_FAILED_JOB.findall(log))
+    messages = (_messages(rule, Path(path), may_be_silent=path in in_chains) for rule, path in jobs)
+    return [*chain.from_iterable(messages), *ended_jobs(log)]
 
 
 def _messages(rule: str, log: Path, *, may_be_silent: bool) -> list[str]:
@@ -101,12 +97,9 @@ class _Chain:
 
     def sentence(self) -> str:
         """Return how the chain ended, as far as Slurm's log shows."""
-        return f"{SAID}job {self.job} of Slurm ({self._what()}) {self._end()}; {_RESUME}"
-
-    def _what(self) -> str:
-        """Return the chain's measurements, such as `op7/pts-iops`."""
-        places = (Path(log).with_suffix("").parts for log in self.parts)
-        return ", ".join(dict.fromkeys("/".join(parts[-3:-1]) for parts in places))
+        places = (Path(log).parts for log in self.parts)
+        what = ", ".join(dict.fromkeys("/".join(parts[-3:-1]) for parts in places))  # such as `op7/pts-iops`
+        return f"{SAID}job {self.job} of Slurm ({what}) {self._end()}; {_RESUME}"
 
     def _end(self) -> str:
         if not self.log.exists():
@@ -133,6 +126,6 @@ def ended_jobs(log: str) -> Iterator[str]:
     for job, status in dict.fromkeys(_SINGLE.findall(log)):
         if status != "FAILED":  # such a job logs its own reason
             yield f"{SAID}job {job} of Slurm ended as {status}; {_RESUME}"
-    for chain in _failed_chains(log):
-        if chain.is_unexplained:
-            yield chain.sentence()
+    for failed in _failed_chains(log):
+        if failed.is_unexplained:
+            yield failed.sentence()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,14 +19,12 @@ from drivelab.figures.over_drives import measurements_by_size
 from drivelab.imported import IMPORTED
 from drivelab.plan.hosts import host_of
 from drivelab.plan.places import restored_folder
-from drivelab.plan.study_parts import IN_RESULTS
 from drivelab.recording import checksums
 from drivelab.recording.folders import OWNER, is_recorded, owner, refuse_other_owner
 from drivelab.recording.writer import UNFINISHED, Recording
 from drivelab.run.places import announce
 from drivelab.run.progress import read_aside, read_status
 from drivelab.virtual.kept_state import KEPT_DRIVES
-from drivelab.workflow.cluster import captured_traces
 from drivelab.workflow.locks import RunLock, hold, require_writable
 
 
@@ -43,37 +41,26 @@ class Layout:
         self.results = str(campaign.study.results)
         self._lock: RunLock | None = None
 
-    def other_folders(self) -> list[str]:
-        """Return recording folders that match no plan of the study, such as a folder that was copied there."""
-        folder = Path(self.results) / "recordings"
-        known = {folder / recording for recording in self.recordings}
-        present = {path.parent for path in folder.glob("*/*/*/plan.json")}
-        return sorted(str(folder) for folder in present - known if not UNFINISHED.search(folder.name))
-
     @property
     def recordings(self) -> list[str]:
         """Names of all recordings of the study: DRIVE/MEASUREMENT/KEY."""
         return [planned.plan.recording for planned in self.plans]
 
-    @property
-    def series(self) -> list[str]:
-        """The study's measurements of drives, DRIVE/MEASUREMENT: each is a series of recordings with one job."""
-        return list(dict.fromkeys(recording.rpartition("/")[0] for recording in self.recordings))
+    @cached_property
+    def series(self) -> Mapping[str, list[str]]:
+        """Recordings by DRIVE/MEASUREMENT: each measurement of a drive is a series of recordings with one job."""
+        return grouped(self.recordings, _series)
 
     def runs(self, wildcards: Any) -> list[str]:
         """Return the names of the recordings of a drive and a measurement."""
-        return self._runs[f"{wildcards.drive}/{wildcards.measurement}"]
+        return self.series[f"{wildcards.drive}/{wildcards.measurement}"]
 
     def keys(self, wildcards: Any) -> list[str]:
         """Return the keys of the recordings of a drive and a measurement."""
         return [name.rpartition("/")[2] for name in self.runs(wildcards)]
 
     @cached_property
-    def _runs(self) -> Mapping[str, list[str]]:
-        return grouped(self.recordings, lambda recording: recording.rpartition("/")[0])
-
-    @cached_property
-    def _compared(self) -> Mapping[str, list[str]]:
+    def comparisons(self) -> Mapping[str, list[str]]:
         """Recordings by what has comparison figures: measurements of several drives, and protocols of several sizes."""
         plans = [planned.plan for planned in self.plans]
         of = grouped(plans, lambda plan: plan.measurement)
@@ -83,14 +70,9 @@ class Layout:
             for name, measurements in {**compared, **measurements_by_size(plans)}.items()
         }
 
-    @property
-    def comparisons(self) -> list[str]:
-        """Measurements, and protocols with several block sizes, that have figures over drives or sizes."""
-        return list(self._compared)
-
     def compared_series(self, name: str) -> list[str]:
         """Return the DRIVE/MEASUREMENT of a comparison."""
-        return list(dict.fromkeys(recording.rpartition("/")[0] for recording in self._compared[name]))
+        return list(dict.fromkeys(map(_series, self.comparisons[name])))
 
     def _missing(self) -> Iterator[dict[str, str]]:
         """Yield each recording of the study that is not there, and why."""
@@ -101,73 +83,46 @@ class Layout:
             words = "it was not begun" if status is None else status.reason or f"{status.stage} ended without a message"
             yield {"recording": plan.recording, "drive": plan.drive, "measurement": plan.measurement, "words": words}
 
-    def comparison_facts(self) -> dict[str, Any]:
-        """Return the facts of the study for `drivelab.figures.drawing.draw_comparison`."""
-        return {"basis": self.campaign.study.basis, "recordings": self._compared}
-
     def traces(self) -> dict[str, str]:
         """Return the path of each trace of the study by name."""
         paths = {name: self.campaign.traces.path(name) for name in self.campaign.study.traces}
         return {name: str(path) for name, path in paths.items() if path.exists() or not self._existing}
 
-    def measurements(self) -> list[str]:
-        """Return the names of the study's measurements, including those that another host still has to make."""
-        return sorted({wanted.plan.measurement for wanted in self.campaign.wanted})
-
-    def planned(self, wildcards: object) -> Planned:
+    def planned(self, wildcards: Any) -> Planned:
         """Return the plan for the wildcards of a recording."""
-        return self.campaign.by_recording["/".join(getattr(wildcards, w) for w in ("drive", "measurement", "key"))]
+        return self.campaign.by_recording[f"{wildcards.drive}/{wildcards.measurement}/{wildcards.key}"]
 
-    def is_reported(self) -> bool:
-        """Return whether the report exists."""
-        return (Path(self.results) / "report/index.html").exists()
-
-    def compared_pairs(self) -> list[tuple[str, str]]:
-        """Return pairs of the basis and each subject that is compared with it."""
-        basis = self.campaign.study.basis
-        return [(basis, subject) for subject in self.campaign.study.subjects if subject != basis]
-
-    def models(self) -> dict[str, str]:
-        """Return the model of each subject whose drive has one in the sheet; on platforms, the model there."""
-        named = {}
-        for subject in self.campaign.study.subjects:
-            drive, at, platform = subject.partition("@")
-            if model := self.campaign.sheet[drive].model:
-                named[subject] = f"{model}{at}{platform}"
-        return named
-
-    def comparison(self) -> dict[str, Any]:
-        """Return the study's settings for deltas, as keyword arguments of
-        `drivelab.analysis.deltas.deltas.deltas_table`."""
-        study = self.campaign.study
-        return {
-            "margin_pct": study.margin_pct,
-            "confidence_pct": study.verdict_confidence_pct,
-            "unintended": study.unintended,
-        }
-
-    def altered(self) -> dict[str, list[str]]:
-        """Return descriptions of each recording's protocol changes; empty for an unchanged protocol."""
-        return {planned.plan.recording: list(planned.altered) for planned in self.plans}
-
+    @cached_property
     def analysis_facts(self) -> dict[str, Any]:
         """Return the facts of the study for `drivelab.analysis.study_tables`."""
         study = self.campaign.study
+        models: dict[str, str] = {}
+        for subject in study.subjects:
+            drive, at, platform = subject.partition("@")
+            if model := self.campaign.sheet[drive].model:
+                models[subject] = f"{model}{at}{platform}"
+        folder = study.results / "recordings"
+        present = {str(path.parent.relative_to(folder)) for path in folder.glob("*/*/*/plan.json")}
+        others = sorted(name for name in present - {*self.recordings} if not UNFINISHED.search(name))
         return {
             "recordings": self.recordings,
-            "others": self.other_folders(),
+            "others": [str(folder / name) for name in others],
             "drives": list(study.subjects),
-            "measurements": self.measurements(),
+            "measurements": sorted({wanted.plan.measurement for wanted in self.campaign.wanted}),
             "rse_threshold_pct": study.rse_threshold_pct,
-            "scores": self.scores(),
+            "scores": {known.plan.measurement: dict(known.protocol.body.get("analysis", {})) for known in self.plans},
             "score_sets": study.scores,
             "basis": study.basis,
             "missing": list(self._missing()),
-            "models": self.models(),
-            "altered": self.altered(),
-            "pairs": self.compared_pairs(),
+            "models": models,
+            "altered": {known.plan.recording: list(known.altered) for known in self.plans},
+            "pairs": [(study.basis, subject) for subject in study.subjects if subject != study.basis],
             "intended": study.intended,
-            "comparison": self.comparison(),
+            "comparison": {
+                "margin_pct": study.margin_pct,
+                "confidence_pct": study.verdict_confidence_pct,
+                "unintended": study.unintended,
+            },
         }
 
     def report_facts(self) -> dict[str, Any]:
@@ -175,21 +130,17 @@ class Layout:
         study, plans = self.campaign.study, self.plans
         protocols = {planned.protocol.name: planned.protocol for planned in plans}
         return {
+            **self.analysis_facts,
+            **self.analysis_facts["comparison"],
             "name": study.name,
-            "recordings": self.recordings,
             "title": study.title,
-            "basis": study.basis,
-            "comparisons": self.comparisons,
+            "comparisons": list(self.comparisons),
             "traces": list(self.traces()),
             "scores": {name: list(members) for name, members in study.scores.items()},
             "scenario": study.scenario,
-            "rse_threshold_pct": study.rse_threshold_pct,
-            **self.comparison(),
             "growth": study.growth and study.growth.facts(study.confidence_pct),
-            "intended": study.intended,
             "clock_reason": self.campaign.clock[1] if any(planned.plan.virtual for planned in plans) else None,
             "cannot_capture": self.campaign.traces.cannot_capture if study.traces else None,
-            "altered": self.altered(),
             "protocols": {
                 name: {key: str(protocol.body[key]) for key in ("title", "source")}
                 for name, protocol in protocols.items()
@@ -207,36 +158,28 @@ class Layout:
 
     def trace_names(self) -> str:
         """Return a regular expression for the traces of the study; without traces it matches nothing."""
-        return "|".join(map(re.escape, self.campaign.study.traces)) or "(?!)"
+        return _any_of(self.campaign.study.traces)
 
-    def traces_of(self, wildcards: object) -> list[str]:
+    def traces_of(self, wildcards: Any) -> list[str]:
         """Return the paths of the traces that a recording uses and that the study captures itself.
 
         The path of any other trace may change without a new measurement: the plan has its digest.
         """
-        return captured_traces([self.planned(wildcards).plan])
+        paths = self.planned(wildcards).plan.context.get("trace_paths", [])
+        return [path for path in dict.fromkeys(paths) if path.startswith(f"{self.results}/traces/")]
 
     def traced_measurements(self) -> str:
         """Return a regular expression for the measurements that use traces; if none does, it matches nothing."""
-        named = {planned.plan.measurement for planned in self.plans if "traces" in planned.plan.subject}
-        return "|".join(map(re.escape, sorted(named))) or "(?!)"
+        return _any_of(sorted({known.plan.measurement for known in self.plans if "traces" in known.plan.subject}))
 
-    def together(self, wildcards: object) -> list[str]:
+    def together(self, wildcards: Any) -> list[str]:
         """Return the recordings that are measured at the same time as that of the wildcards, which is one of them."""
         return [plan.recording for plan in self.campaign.together[self.planned(wildcards).plan.recording]]
 
-    def traces_together(self, wildcards: object) -> list[str]:
-        """Return the traces, as `traces_of`, of all recordings that are measured at the same time."""
-        return captured_traces(self.campaign.together[self.planned(wildcards).plan.recording])
-
-    def measured_together(self, wildcards: object) -> list[str]:
+    def measured_together(self, wildcards: Any) -> list[str]:
         """Return the file that says that drives were measured at the same time; none for a drive measured alone."""
         plans = self.campaign.together.get(self.planned(wildcards).plan.recording)
         return [f"{self.results}/together/{plans[0].recording}"] if plans else []
-
-    def scores(self) -> dict[str, dict[str, Any]]:
-        """Return the `analysis` key of each measurement's protocol; empty if the protocol has none."""
-        return {planned.plan.measurement: dict(planned.protocol.body.get("analysis", {})) for planned in self.plans}
 
     def check_owner(self) -> None:
         """Raise UserError if the results folder is another study's, holds imported results, or is not a folder.
@@ -262,17 +205,6 @@ class Layout:
                     "name another folder"
                 )
 
-    def unowned(self) -> list[str]:
-        """Return names in a results folder without an owner, except folders that may belong to other studies."""
-        results = Path(self.results)
-        if not results.is_dir() or owner(results) is not None:
-            return []
-        return sorted(
-            path.name
-            for path in results.iterdir()
-            if not path.name.startswith(".") and (path.name in IN_RESULTS or not path.is_dir())
-        )
-
     def set_torn_aside(self) -> bool:
         """Set aside finished recordings that lost files in a loss of power, so that they are measured again.
 
@@ -293,12 +225,6 @@ class Layout:
                 )
         return torn
 
-    def _plan_files(self) -> Iterator[tuple[str, Path]]:
-        """Yield each recording that has a plan file, and the file."""
-        plans = Path(self.results) / "plans"
-        for path in plans.rglob("*.json"):
-            yield str(path.relative_to(plans).with_suffix("")), path
-
     def claim(self) -> None:
         """Hold the results folder, mark it as this study's, and bring its plan files up to date.
 
@@ -307,32 +233,28 @@ class Layout:
         between two runs. Raises UserError if another process runs the study, if this user may not write to its files,
         or if recordings were set aside.
         """
-        results = self.campaign.study.results
+        study, results = self.campaign.study, self.campaign.study.results
         require_writable(results)
-        self._lock = hold(results, self.campaign.study.name)
+        self._lock = hold(results, study.name)
         if self._lock is not None and self.set_torn_aside():
             self._lock.ended_in_order()
             raise UserError("recordings are not whole (see above); start again to measure them again")
         known = {wanted.plan.recording: wanted.plan for wanted in self.campaign.wanted}
-        for recording, path in self._plan_files():
+        plans = results / "plans"
+        for path in plans.rglob("*.json"):
+            recording = str(path.relative_to(plans).with_suffix(""))
             if recording not in known:
                 path.unlink(missing_ok=True)
             elif path.read_bytes() != (text := known[recording].to_json() + "\n").encode():
                 write_atomic(path, text)
-        path = Path(self.results) / OWNER
-        write_atomic(path, self.campaign.study.name + "\n")
-        study = self.campaign.study
+        write_atomic(results / OWNER, study.name + "\n")
         hosts = dict.fromkeys(host_of(plan) for plan in self.campaign.here)
-        announce(study.results, {host: study.concurrency_of(host) for host in hosts})
+        announce(results, {host: study.concurrency_of(host) for host in hosts})
 
     def virtual_drives(self) -> list[str]:
         """Return the names of the virtual drives that the study runs in real time."""
         wall = {plan.sheet_drive for plan in self.campaign.here if plan.clock == "wall"}
         return sorted(name for drive in wall if (name := self.campaign.sheet[drive].virtual))
-
-    def kept_drives(self) -> Path:
-        """Return the folder for the state of virtual drives between two runs of an unfinished study."""
-        return self.campaign.study.results / KEPT_DRIVES
 
     def release(self, *, keep: bool) -> None:
         """Stop the study's virtual drives, except those that another study uses.
@@ -340,7 +262,15 @@ class Layout:
         With `keep`, their state is kept for the next run. A drive that cannot be stopped is left running.
         """
         if not self._existing and (names := self.virtual_drives()):
-            options = ["--keep", str(self.kept_drives())] if keep else []
+            options = ["--keep", str(self.campaign.study.results / KEPT_DRIVES)] if keep else []
             programs.run(["drivelab", "virtual", "stop", *names, *options])
         if self._lock is not None:
             self._lock.ended_in_order()
+
+
+def _series(recording: str) -> str:
+    return recording.rpartition("/")[0]
+
+
+def _any_of(names: Iterable[str]) -> str:
+    return "|".join(map(re.escape, names)) or "(?!)"

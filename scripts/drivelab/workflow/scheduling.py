@@ -13,11 +13,13 @@ from drivelab.campaign.estimate import assumed_mib_s
 from drivelab.campaign.outlook import Estimates
 from drivelab.campaign.planning import STAGES, Campaign
 from drivelab.campaign.subjects import capacity_bytes_of
+from drivelab.core.errors import UserError, suggestion
+from drivelab.core.units import format_duration
 from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
 from drivelab.run.progress import keeps_drive, read_status
-from drivelab.workflow.cluster import Cluster
+from drivelab.workflow.cluster import Cluster, slurm_limits_min
 
 LARGEST_BYTES = 32 * 10**12
 """Capacity assumed for a drive on another host, where drivelab cannot read it: more than most drives have."""
@@ -38,6 +40,29 @@ class Scheduling:
         self.campaign, self.cluster = campaign, cluster
         if cluster is not None:
             cluster.refuse(campaign)
+
+    def refuse_in_slurm(self, partition: str | None = None) -> None:
+        """Raise UserError for a host that Slurm does not know, or for a chain that takes longer than Slurm permits.
+
+        Slurm would keep the chain in its queue without a message. `partition` is as for `slurm_limits_min`.
+        """
+        if self.cluster is None or not (limits_min := slurm_limits_min(partition)):
+            return
+        for plan in self.campaign.to_do:
+            host, needed_min = host_of(plan), self._chain_min(plan)
+            is_pinned = host != ANY_HOST and "{host}" in self.cluster.options
+            if is_pinned and host not in limits_min:
+                raise UserError(
+                    f"drive '{plan.drive}' is to be measured on host '{host}', which Slurm does not know. In the drive "
+                    f"sheet or the study, enter the name that 'sinfo --Node' prints: {suggestion(host, limits_min)}"
+                )
+            most_min = limits_min[host] if is_pinned else max(limits_min.values())
+            if needed_min > most_min:
+                raise UserError(
+                    f"{plan.recording} may take {format_duration(60 * needed_min)}, but Slurm would end it after "
+                    f"{format_duration(60 * most_min)}. In the profile's config.yaml, set 'slurm_partition' of "
+                    "'default-resources' to a partition with more time ('sinfo' lists them), or shorten the measurement"
+                )
 
     def limits(self) -> dict[str, int]:
         """Return Snakemake resources with their limits: a resource without a limit is unlimited."""
@@ -87,8 +112,10 @@ class Scheduling:
             )
         if self.cluster is not None:
             uses |= {
-                "gres": lambda wildcards: self._gres(self._planned(wildcards)),
-                "slurm_extra": lambda wildcards: self._extra(self._planned(wildcards)),
+                "gres": lambda wildcards, cluster=self.cluster: cluster.gres_of(self._planned(wildcards)),
+                "slurm_extra": lambda wildcards, cluster=self.cluster: cluster.extra_of(
+                    self._planned(wildcards), self._chain_min(self._planned(wildcards))
+                ),
                 "cpus_per_task": self.cluster.cpus_per_task,
                 "runtime": lambda wildcards, attempt: (
                     attempt * max(self._job_min(plan, stage, together=together) for plan in plans_of(wildcards))
@@ -147,15 +174,9 @@ class Scheduling:
         statuses = read_status(self.campaign.study.results)
         return {status.recording for status in statuses if keeps_drive(status)}
 
-    def _gres(self, plan: Plan) -> str:
-        """Return the drive as a generic resource; empty for simultaneous drives, as a job can name only one drive."""
-        assert self.cluster is not None
-        return "" if "simultaneous" in plan.subject else self.cluster.gres_of(plan)
-
-    def _extra(self, plan: Plan) -> str:
-        """Return the cluster's options: the same for all stages of a chain, so that one submission can hold them."""
-        assert self.cluster is not None
-        return self.cluster.extra_of(plan, sum(self._runtime_min(plan, stage) for stage in STAGES))
+    def _chain_min(self, plan: Plan) -> int:
+        """Return the wall time of a whole chain, which one submission holds."""
+        return sum(self._runtime_min(plan, stage) for stage in STAGES)
 
     def _job_min(self, plan: Plan, stage: str, *, together: bool) -> int:
         """Return the wall time of a job; drives that are measured together have one job for it before their own."""
@@ -167,20 +188,14 @@ class Scheduling:
         """Return the upper estimate with a margin; a measurement has time to purge and precondition again."""
         if stage != "measure":
             plan = replace(plan, subject={**plan.subject, "measure": _NOTHING})
-        capacity_bytes = reckoned_capacity_bytes(plan)
+        is_here = plan.virtual or host_of(plan) in (ANY_HOST, this_host())
+        capacity_bytes = capacity_bytes_of(plan) if is_here else LARGEST_BYTES
         most_s = self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None).most_s
         return math.ceil(_START_MIN + _MARGIN * most_s / 60)
 
     @cached_property
     def _estimates(self) -> Estimates:
         return Estimates(self.campaign)
-
-
-def reckoned_capacity_bytes(plan: Plan) -> int:
-    """Return the capacity of a plan's drive; LARGEST_BYTES for a drive on another host."""
-    if plan.virtual or host_of(plan) in (ANY_HOST, this_host()):
-        return capacity_bytes_of(plan)
-    return LARGEST_BYTES
 
 
 def _name(kind: str, name: str) -> str:

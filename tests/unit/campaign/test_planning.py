@@ -200,13 +200,12 @@ def test_plans_without_a_replay_do_not_import_pyarrow(project: Path) -> None:
 def test_block_sizes_measured_separately_share_a_figure(project: Path) -> None:
     campaign = study("{protocol: pts-throughput, scale: demo, name: tp}, {protocol: pts-iops, scale: demo}")
     layout = Layout(campaign)
-    assert layout.comparisons == ["tp"]
     of_sizes = [planned.plan.recording for planned in campaign.plans if planned.plan.measurement.startswith("tp.")]
     assert len(of_sizes) == 2
-    assert layout.comparison_facts()["recordings"] == {"tp": of_sizes}
+    assert layout.comparisons == {"tp": of_sizes}
     assert figures_over_drives([planned.plan for planned in campaign.plans[:2]], "tp", "") == ["sizes_of_drives"]
 
 
 def test_without_block_sizes_there_is_no_size_figure(project: Path) -> None:
     layout = Layout(study("{protocol: pts-iops, scale: demo}"))
-    assert layout.comparisons == []
+    assert layout.comparisons == {}

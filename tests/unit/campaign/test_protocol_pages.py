@@ -13,7 +13,7 @@ from stages import lines, plan_of, run_stages
 
 from drivelab.campaign import protocol_page
 from drivelab.campaign import protocol_page as protocol_subject
-from drivelab.campaign.introduction import trace_limits
+from drivelab.campaign.outlook import trace_limits
 from drivelab.campaign.procedure import procedure, total
 from drivelab.campaign.protocol_page import START
 from drivelab.cli.main import main

@@ -226,7 +226,7 @@ def test_a_failure_is_shown_next_to_the_present_measurement(two_plans: list[Plan
     assert head.endswith("drives: 1 running; before: 1 failed")
     assert "again, measure" in live
     assert before.split(maxsplit=1) == ["failed", f"pts-iops, purge; seen 0 s ago; {failed.reason}"]
-    assert json.loads(json.dumps(row.to_mapping()))["unfinished"][0]["state"] == "failed"
+    assert json.loads(json.dumps(asdict(row)))["unfinished"][0]["state"] == "failed"
 
 
 def test_a_failure_is_shown_until_it_is_fixed(two_plans: list[Plan]) -> None:

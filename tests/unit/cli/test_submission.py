@@ -86,3 +86,21 @@ def test_interrupted_run_reports_that_slurm_did_not_answer(submission: cluster.S
     queue.fails()
     (message,) = submission.cancel()
     assert message.startswith("The jobs in the queue were not cancelled: Slurm does not answer (no controller)")
+
+
+@pytest.mark.parametrize(
+    ("settings", "partition"),
+    [
+        ("", ""),
+        ("default-resources: {slurm_partition: night}\n", "night"),
+        ("default-resources: [slurm_partition=night]\n", None),
+        ("set-resources: {purge: {slurm_partition: night}}\n", None),
+    ],
+)
+def test_the_partition_of_all_jobs_is_known(
+    submission: cluster.Submission, tmp_path: Path, settings: str, partition: str | None
+) -> None:
+    """`submission` has set up the packages."""
+    (tmp_path / "config.yaml").write_text(f"executor: slurm\n{settings}")
+    campaign = SimpleNamespace(study=SimpleNamespace(name="mini"))
+    assert cluster.Submission(tmp_path, cast(Any, campaign)).partition == partition

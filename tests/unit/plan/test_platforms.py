@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from stages import run_stages
 
-from drivelab.campaign.introduction import headline
-from drivelab.campaign.outlook import outlook
+from drivelab.campaign.outlook import headline, outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError

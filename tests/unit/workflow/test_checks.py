@@ -7,21 +7,26 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import grimp
 import pytest
+from waits import wait_until
 
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
+from drivelab.plan.hosts import this_host
 from drivelab.plan.places import RESTORED_MARKER, ROOT
 from drivelab.plan.plan import Plan
 from drivelab.recording.folders import RUN_LOCK, is_recorded
 from drivelab.recording.writer import Recording
 from drivelab.replay import native
-from drivelab.workflow import check
+from drivelab.run.progress import SILENT_S
+from drivelab.trace.capturing.capture_report import boot_id
+from drivelab.workflow import check, locks
 from drivelab.workflow import facts as module
 from drivelab.workflow.facts import ALWAYS, Facts, digest
 from drivelab.workflow.load import load
@@ -68,7 +73,7 @@ def test_fio_is_required_only_in_real_time(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 RULES = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
-SOURCES = re.findall(r'"\w+\.py"(?:,\s*"[\w.]+")*', RULES)
+SOURCES = re.findall(r'"(\w+\.py [^"]+)"', re.sub(r'"\n +"', "", RULES))
 """The scripts and packages of each analysis, as its rule names them."""
 
 
@@ -87,7 +92,7 @@ def used(script: Path, imports: grimp.ImportGraph) -> set[str]:
 
 @pytest.mark.parametrize("call", SOURCES)
 def test_a_digest_covers_all_that_its_script_imports(imports: grimp.ImportGraph, call: str) -> None:
-    sources = re.findall(r'"([^"]+)"', call)
+    sources = call.split()
     covered = tuple(f"drivelab.{name}." for name in (*ALWAYS, *sources))
     for script in (name for name in sources if name.endswith(".py")):
         modules = used(ROOT / "scripts" / script, imports) - {"drivelab", "drivelab.workflow"}
@@ -105,7 +110,6 @@ def test_files_and_versions_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def now(*sources: str) -> str:
         module._of.cache_clear()
         module._versions.cache_clear()
-        module._digest.cache_clear()
         return digest(*sources)
 
     seen = [now("room"), now("single")]
@@ -128,7 +132,7 @@ def test_every_script_of_the_workflow_has_facts() -> None:
 def test_changed_facts_are_another_and_the_only_file(tmp_path: Path) -> None:
     facts, paths = Facts(str(tmp_path)), []
     for limit in (1, 2, 1):
-        path = Path(facts.of("tables", {"limit": limit}, "tables.py", "collect"))
+        path = Path(facts.of("tables", {"limit": limit}, "tables.py collect"))
         name, _, mark = path.stem.partition("-")
         module.write(facts.text(SimpleNamespace(analysis=name, digest=mark)), path)
         module.write("{}", path.with_name("report-0123456789abcdef.json"))
@@ -178,6 +182,61 @@ def test_an_interrupted_run_is_known(tmp_path: Path, in_order: bool) -> None:
     lock = hold(tmp_path, "mine")
     assert lock is not None
     assert lock.interrupted is not in_order
+
+
+def elsewhere(results: Path, silent_s: float, boot: str = "another-boot", host: str = "another-host") -> None:
+    """Leave the lock of a run in a kernel that shares the folder, but not its locks."""
+    results.mkdir(exist_ok=True)
+    path = results / RUN_LOCK
+    path.write_text(f"process 7 on {host}, since 2026-11-30 00:00 UTC\n{host} {boot} 7 1234@4026531836")
+    os.utime(path, (time.time() - silent_s,) * 2)
+
+
+def test_a_run_on_another_machine_is_not_taken_for_an_interrupted_one(tmp_path: Path) -> None:
+    elsewhere(tmp_path, 20)
+    for _ in range(2):
+        with pytest.raises(
+            UserError, match=r"is being run by process 7 on another-host, since .* 2\d s ago; wait for it"
+        ):
+            hold(tmp_path, "mine")
+    elsewhere(tmp_path, SILENT_S + 5)
+    lock = hold(tmp_path, "mine")
+    assert lock is not None
+    assert lock.interrupted
+    lock.ended_in_order(began=False)
+    lock = hold(tmp_path, "mine")
+    assert lock is not None, "the time of its last sign of life stays, too"
+
+
+@pytest.mark.parametrize("known", [{"boot": boot_id()}, {"host": this_host()}])
+def test_this_kernels_lock_decides_about_its_own_processes(tmp_path: Path, known: dict[str, str]) -> None:
+    """A container has another host name and PID namespace, but the same kernel; after a reboot its name is the same."""
+    elsewhere(tmp_path, 0, **known)
+    lock = hold(tmp_path, "mine")
+    assert lock is not None
+    assert lock.interrupted
+
+
+def test_a_run_shows_that_it_is_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(locks, "HEARTBEAT_S", 0.01)
+    lock = hold(tmp_path, "mine")
+    assert lock is not None
+    os.utime(tmp_path / RUN_LOCK, (0, 0))
+    wait_until(lambda: (tmp_path / RUN_LOCK).stat().st_mtime > 0)
+    lock.ended_in_order()
+
+
+@pytest.mark.parametrize("place", [2, 3])
+def test_only_the_parent_itself_shares_its_lock(tmp_path: Path, place: int) -> None:
+    """Others may start in the same moment, or have the parent's number in a container of the same name."""
+    lock = hold(tmp_path, "mine")
+    assert lock is not None
+    who, process = (tmp_path / RUN_LOCK).read_text().split("\n")
+    parts = process.split(" ")
+    parts[place] += "1"
+    (tmp_path / RUN_LOCK).write_text(f"{who}\n{' '.join(parts)}")
+    done = subprocess.run([sys.executable, "-c", HOLD, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert "is being run" in done.stderr
 
 
 def test_a_run_that_never_began_keeps_the_trace_of_the_one_before(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -158,6 +160,60 @@ def test_settings_that_do_not_fit_a_cluster_are_refused_with_a_remedy(
 def test_an_unknown_cluster_setting_is_refused(body: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=next(iter(body))):
         Cluster.from_mapping(body)
+
+
+@pytest.fixture
+def sinfo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Return a function that writes a stand-in for sinfo, which prints these lines."""
+
+    def write(*lines: str) -> None:
+        path = tmp_path / "bin/sinfo"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("\n".join(["#!/bin/sh", *(f"echo '{line}'" for line in lines)]))
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{path.parent}:{os.environ['PATH']}")
+
+    return write
+
+
+def test_a_host_that_slurm_does_not_know_is_refused(project: Path, sinfo: Callable[..., None]) -> None:
+    scheduling = Scheduling(load(project), CLUSTER)
+    scheduling.refuse_in_slurm()  # another cluster, without Slurm
+    sinfo("left1|all*|infinite", "right|all*|infinite")
+    with pytest.raises(UserError, match=r"'op7' is to be measured on host 'left', which Slurm does not know.*'left1'"):
+        scheduling.refuse_in_slurm()
+    Scheduling(load(project), Cluster(options="--constraint=nvme")).refuse_in_slurm()
+    sinfo("left|all*|infinite", "right|all*|infinite")
+    scheduling.refuse_in_slurm()
+    Scheduling(load(project)).refuse_in_slurm()
+
+
+@pytest.mark.parametrize(
+    ("partition", "short", "long"),
+    [("", "all*", "all*"), ("night", "night", "night"), ("a,b", "a", "b"), (None, "day", "night")],
+)
+def test_a_partition_that_ends_a_chain_before_its_time_is_refused(
+    project: Path, sinfo: Callable[..., None], partition: str | None, short: str, long: str
+) -> None:
+    campaign = load(project)
+    scheduling = Scheduling(campaign, CLUSTER)
+    needed_s = 60 * max(sum(uses_of(scheduling, stage, plan)["runtime"] for stage in STAGES) for plan in campaign.here)
+    enough, too_short = (f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:00" for seconds in (needed_s, needed_s - 60))
+    others = "right|another|infinite", "left|other|10-00:00:00"
+    sinfo(f"left|{short}|{too_short}", f"right|{short}|30:00", *(others if partition is not None else ()))
+    with pytest.raises(UserError, match=r"may take .*, but Slurm would end it after .*set 'slurm_partition'"):
+        scheduling.refuse_in_slurm(partition)
+    sinfo(*(f"{host}|{short}|10:00" for host in ("left", "right")), f"left|{long}|{enough}", f"right|{long}|1-{enough}")
+    scheduling.refuse_in_slurm(partition)
+
+
+def test_a_finished_study_needs_no_host(project: Path, sinfo: Callable[..., None]) -> None:
+    campaign = load(project)
+    sinfo("login|all*|1:00")
+    for plan in campaign.here:
+        plan.recording_path.mkdir(parents=True)
+        (plan.recording_path / "recording.json").touch()
+    Scheduling(load(project), CLUSTER).refuse_in_slurm()
 
 
 def test_only_the_slurm_profile_has_a_cluster() -> None:

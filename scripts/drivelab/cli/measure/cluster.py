@@ -27,17 +27,22 @@ class Submission:
 
     def __init__(self, profile: Path, campaign: Campaign) -> None:
         """Raises UserError if the profile is invalid or its executor is not installed."""
-        self._is_slurm = load_yaml(profile / "config.yaml").get("executor") == "slurm"
-        if self._is_slurm and not (_PACKAGES / "stamp").exists() and find_spec(_EXECUTOR) is None:
+        settings = load_yaml(profile / "config.yaml")
+        self.is_slurm = settings.get("executor") == "slurm"
+        if self.is_slurm and not (_PACKAGES / "stamp").exists() and find_spec(_EXECUTOR) is None:
             remedy = "install 'drivelab[slurm]' with pip" if IS_INSTALLED else "run './drivelab setup cluster'"
             raise UserError(f"{profile}: the packages that submit jobs to Slurm are not installed; {remedy}")
         self._profile = profile
+        defaults = settings.get("default-resources", {})
+        is_plain = isinstance(defaults, Mapping) and "set-resources" not in settings
+        self.partition = str(defaults.get("slurm_partition", "")) if is_plain else None
+        """Partition of all jobs, "" for Slurm's default; None if jobs differ."""
         # Part of each Slurm job's name: it identifies the jobs that a killed run left.
         self._prefix = f"drivelab-{re.sub('[^A-Za-z0-9-]', '-', campaign.study.name)}"[:50]
 
     def arguments(self, cores: int) -> list[str]:
         """Return arguments for snakemake; `cores` limits the jobs that run on this host."""
-        named = ["--slurm-jobname-prefix", self._prefix] if self._is_slurm else []
+        named = ["--slurm-jobname-prefix", self._prefix] if self.is_slurm else []
         return ["--profile", str(self._profile), "--local-cores", str(cores), *named]
 
     def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
@@ -80,7 +85,7 @@ class Submission:
 
         Raises UserError if Slurm does not answer.
         """
-        if not self._is_slurm:
+        if not self.is_slurm:
             return {}
         done = programs.run(_SQUEUE)
         if done.returncode != 0:

@@ -29,8 +29,7 @@ def add_parser(commands: Any) -> None:
 
 def _plan(options: argparse.Namespace) -> int:
     from drivelab.campaign.budget import exceeded, refusal
-    from drivelab.campaign.introduction import headline
-    from drivelab.campaign.outlook import outlook, verdict_outlook
+    from drivelab.campaign.outlook import headline, outlook, verdict_outlook
     from drivelab.campaign.planning import Campaign
     from drivelab.workflow.layout import Layout
 
@@ -131,12 +130,9 @@ def _totals(campaign: Campaign, rows: Sequence[Outlook]) -> list[str]:
 def _show(campaign: Campaign, planned: Planned, rows: Mapping[str, Outlook]) -> None:
     """Print a measurement, with its commands if this host makes it."""
     from drivelab.campaign.commands import fio_commands
-    from drivelab.drives import sysfs
-    from drivelab.plan.file_system import BLOCK_BYTES
+    from drivelab.campaign.subjects import logical_block_bytes_of
     from drivelab.plan.hosts import host_of
-    from drivelab.plan.subject_kinds import FILE
     from drivelab.recording.folders import is_recorded
-    from drivelab.virtual.model import DriveModel
 
     place = ""
     if campaign.study.order is not None:
@@ -151,11 +147,6 @@ def _show(campaign: Campaign, planned: Planned, rows: Mapping[str, Outlook]) -> 
     row = rows.get(planned.plan.sheet_drive)
     if row is None or not campaign.is_here(planned.plan) or not row.attached:
         return
-    if row.virtual:
-        block = DriveModel.from_mapping(row.drive, planned.plan.subject["drive"]["virtual"]).logical_block_bytes
-    elif planned.plan.kind == FILE.name:
-        block = BLOCK_BYTES
-    else:
-        block = sysfs.logical_block_bytes(row.device.removeprefix("/dev/"))
+    block = logical_block_bytes_of(planned.plan)
     for purpose, command in fio_commands(planned.plan, row.device, row.capacity_bytes, block):
         print(f"    {purpose}" + (" (simulated)" if planned.plan.clock == "virtual" else f":\n        {command}"))

@@ -19,7 +19,6 @@ _EVERY_S = 10.0
 """Least time between two lines of a drive without a terminal, unless its stage or round changes."""
 _SHARE = 0.02
 """Largest share of a core's time that checking for finished recordings may take."""
-_ANALYSIS = "making missing tables, figures and report"
 
 
 class ProgressView:
@@ -79,7 +78,7 @@ class ProgressView:
         self._is_measured = done == planned
         text = f"{done} of {planned} measurements done"
         if self._is_measured:
-            return f"{text}, {_ANALYSIS}"
+            return f"{text}, making missing tables, figures and report"
         left_s = [row.left_s for row in rows if row.left_s is not None]
         is_known = len(left_s) == len(rows)  # not in simulated time before the first measurement
         return f"{text}, about {format_duration(sum(left_s) / (self._places or 1))} left" if is_known else text

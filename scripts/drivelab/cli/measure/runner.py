@@ -15,8 +15,7 @@ from pathlib import Path
 
 from drivelab.campaign.budget import exceeded, require_within
 from drivelab.campaign.capture import refuse_foreign_campaign
-from drivelab.campaign.introduction import headline
-from drivelab.campaign.outlook import outlook
+from drivelab.campaign.outlook import headline, outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.cli.measure import cluster
 from drivelab.cli.measure.busy import settle
@@ -30,19 +29,23 @@ from drivelab.core.units import format_duration
 from drivelab.drives.approved import ApprovedDevice
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
+from drivelab.plan.design import LOOKS
 from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.places import ROOT, VARIABLE, restored_folder
 from drivelab.recording.folders import is_recorded
+from drivelab.recording.writer import write_json
 from drivelab.run import consent
 from drivelab.run.consent import snakemake_arguments
 from drivelab.trace.capturing.mounts import recover_mounts
 from drivelab.virtual import manage
+from drivelab.virtual.kept_state import KEPT_DRIVES
 from drivelab.virtual.manage import in_use
 from drivelab.workflow.check import check_engines
 from drivelab.workflow.cluster import SETTINGS, Cluster
 from drivelab.workflow.failures import explain
 from drivelab.workflow.layout import Layout
 from drivelab.workflow.locks import hold, require_writable
+from drivelab.workflow.scheduling import Scheduling
 
 _POLL_S = 0.5
 _RELEASE_S = 30.0
@@ -78,8 +81,9 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
             layout.set_torn_aside()
         submission = None
         if profile is not None and hosts is not None:
-            hosts.refuse(campaign)
-            submission = cluster.Submission(profile, campaign)
+            scheduling, submission = Scheduling(campaign, hosts), cluster.Submission(profile, campaign)
+            if submission.is_slurm:
+                scheduling.refuse_in_slurm(submission.partition)
         _show_and_agree(campaign, yes, _check(campaign))
         if profile is None and not settle(campaign, when_busy):
             print("Stopped. Nothing was measured.")
@@ -114,8 +118,9 @@ def _run(campaign: Campaign, engine: _Engine) -> bool:
         status = _snakemake(campaign, engine, logs / "snakemake.log")
     finally:
         ended = status is not None and status >= 0  # else stages may still be releasing drives
-        _release(layout.virtual_drives(), None if status == 0 else layout.kept_drives(), 0 if ended else _RELEASE_S)
-    complete = status == 0 and layout.is_reported()
+        kept = None if status == 0 else campaign.study.results / KEPT_DRIVES
+        _release(layout.virtual_drives(), kept, 0 if ended else _RELEASE_S)
+    complete = status == 0 and (campaign.study.results / "report/index.html").exists()
     if not complete:
         explain(logs, status)
         recorded = [is_recorded(planned.plan) for planned in campaign.plans]
@@ -170,7 +175,7 @@ def _grown(campaign: Campaign, path: Path) -> Campaign | None:
         say(f"No run is added: {'; '.join(excesses)}.")
         return None
     _check(grown)
-    growth_looks.record(study, growth)
+    write_json(study.results / LOOKS, growth.to_mapping())  # from which the next run of the study plans
     return grown
 
 

@@ -6,6 +6,7 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.terminal import print_json, say
 from drivelab.core.units import counted, format_duration, parse_share
 from drivelab.plan.places import COMMAND
-from drivelab.plan.study import DEFAULT_STUDY
+from drivelab.plan.study import DEFAULT_STUDY, load_study
 
 
 def add_parser(commands: Any) -> None:
@@ -114,7 +115,6 @@ def _check(options: argparse.Namespace) -> int:
 
 def _status(options: argparse.Namespace) -> int:
     from drivelab.campaign.status import campaign_of, study_status
-    from drivelab.plan.study import load_study
     from drivelab.workflow.layout import Layout
 
     studies = [load_study(path) for path in all_in_project(options.studies)]
@@ -124,7 +124,7 @@ def _status(options: argparse.Namespace) -> int:
         campaign = campaign_of(study)
         Layout(campaign).check_owner()
         rows = study_status(campaign)
-        statuses[campaign.study.name] = [row.to_mapping() for row in rows]
+        statuses[campaign.study.name] = list(map(asdict, rows))
         if not options.json:
             print("\n" * bool(number) + "\n".join(status_lines(campaign.study.name, rows, time.time())))
     if options.json:
