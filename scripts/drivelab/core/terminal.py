@@ -104,16 +104,17 @@ def console(*, stderr: bool = False, file: TextIO | None = None, **options: Any)
     return VisibleConsole(file=file, stderr=stderr, emoji=False, **options)
 
 
-def say(text: str, *, stderr: bool = False) -> None:
-    """Print text; on a terminal, break its lines between words, never within, at the terminal's width.
+def say(*texts: str, stderr: bool = False) -> None:
+    """Print texts; on a terminal, break their lines between words, never within, at the terminal's width.
 
     Continued lines are two spaces further in. Words longer than a line, such as paths, stay whole.
     """
     stream = sys.stderr if stderr else sys.stdout
-    if stream.isatty():
-        width = shutil.get_terminal_size().columns
-        text = "\n".join("\n".join(broken(line, width)) for line in text.split("\n"))
-    print(text, file=stream, flush=True)
+    for text in texts:
+        if stream.isatty():
+            width = shutil.get_terminal_size().columns
+            text = "\n".join("\n".join(broken(line, width)) for line in text.split("\n"))
+        print(text, file=stream, flush=True)
 
 
 def broken(line: str, width: int) -> list[str]:

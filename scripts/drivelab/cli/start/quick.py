@@ -68,8 +68,7 @@ def _quick(options: argparse.Namespace) -> int:
     output = None if options.output is None else options.output.absolute()
     if output is not None:
         _refuse_unwritable(output)
-    for message in recover_all():
-        say(message, stderr=True)
+    say(*recover_all(), stderr=True)
     here = Path.cwd()
     os.chdir(project)
     planned = plan_looks(rows, time_s, size_bytes)
