@@ -14,10 +14,10 @@ from drivelab.core.grouping import grouped
 from drivelab.core.units import some
 from drivelab.criteria.taint import is_busy
 from drivelab.report.delta import in_few_recordings
+from drivelab.report.document import Banner, Link
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.marks import host_limit_of, host_mark, taint_reasons
 from drivelab.report.numbers import is_missing, metric_name
-from drivelab.report.view import Banner, Link
 
 Found = Iterator[tuple[Key, str]]
 """Affected tests with a reason each; an empty reason, or the test NOWHERE, stands for none."""
@@ -168,17 +168,19 @@ def _not_purged(inputs: Inputs) -> Found:
 
 
 def _clock(inputs: Inputs) -> Found:
-    yield from ((key, "") for key in inputs.keys if inputs.on_virtual_clock(key))
+    yield from _where(inputs, lambda row: row.get("clock") == "virtual")
     reasons = (plan.get("clock_reason") for plan in inputs.plans)
     yield from ((NOWHERE, f"Reason: {reason}") for reason in reasons if not is_missing(reason))
 
 
-def _flagged(inputs: Inputs, flag: str) -> Found:
-    return ((key, "") for key in inputs.keys if inputs.flag(key, flag))
+def _where(inputs: Inputs, holds: Callable[[Row], bool]) -> Found:
+    """Find the tests with a plan or value that `holds`."""
+    rows = {key: (*inputs.plans_of(key), *inputs.of_key("summary", key)) for key in inputs.keys}
+    return ((key, "") for key, of_test in rows.items() if any(map(holds, of_test)))
 
 
 def _reduced(inputs: Inputs) -> Found:
-    yield from _flagged(inputs, "reduced")
+    yield from _where(inputs, lambda row: bool(row.get("reduced")))
     for plan in inputs.plans:
         yield from ((NOWHERE, f"{plan['measurement']}: {why}") for why in plan.get("reduced_why") or ())
 
@@ -275,7 +277,7 @@ _LIMITS = {
         "virtual", "Virtual drives",
         "The drives are software models. The numbers show how the models behave, not how any product "
         "behaves.",
-        partial(_flagged, flag="virtual"),
+        partial(_where, holds=lambda row: bool(row.get("virtual"))),
     ),
     limits.REDUCED: _Limit(
         "reduced", "Reduced protocols",

@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from drivelab.report.banners import within
+from drivelab.report.document import Fact, FactGroup
 from drivelab.report.inputs import Inputs, Key, Row, each
 from drivelab.report.numbers import MISSING, is_missing, metric_name, moment, names, percent, quantity, size, text
-from drivelab.report.view import Fact, FactGroup
 
 _MOST_CELLS = 3
 """Cells that a fact on verdicts names."""

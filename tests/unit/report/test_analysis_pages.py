@@ -10,12 +10,11 @@ import pytest
 
 from drivelab.analysis.verdict import FASTER_BEYOND
 from drivelab.report.content import build
-from drivelab.report.document import Report
+from drivelab.report.document import Report, Table
 from drivelab.report.html import render
 from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import DASH, MINUS, MISSING
 from drivelab.report.sections.comparison import capacity_tables
-from drivelab.report.view import Table
 
 Tables = dict[str, pd.DataFrame]
 Plans = list[dict[str, Any]]

@@ -10,10 +10,9 @@ from drivelab.analysis.deltas.doubts import too_few_recordings
 from drivelab.analysis.verdict import CANNOT_TELL, FASTER_BEYOND, NOT_COMPARED, SAME, SLOWER_BEYOND
 from drivelab.core.errors import UserError
 from drivelab.report.content import build
-from drivelab.report.document import Page, Report
+from drivelab.report.document import Page, Report, Table
 from drivelab.report.numbers import DASH, MINUS, MISSING
 from drivelab.report.sentences import workload_words
-from drivelab.report.view import Table
 
 Tables = dict[str, pd.DataFrame]
 Plans = list[dict[str, Any]]

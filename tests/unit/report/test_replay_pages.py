@@ -13,9 +13,8 @@ from drivelab.analysis.values.summary import summary_table
 from drivelab.analysis.verdict import CANNOT_TELL, IN_RECORDINGS
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.content import build
-from drivelab.report.document import Page, Report
+from drivelab.report.document import Page, Report, Table
 from drivelab.report.sections.replays import REPLAY_TABLES
-from drivelab.report.view import Table
 from drivelab.tables.schemas import SCHEMAS
 
 STUDY = {"name": "demo", "title": "Replays", "basis": "op7", "rse_threshold_pct": 5.0}
