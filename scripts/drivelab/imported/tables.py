@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -241,11 +242,8 @@ def _arrow(frame: pd.DataFrame, name: str) -> pa.Table:
 
 def _running_totals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows with the bytes written so far."""
-    written, totals = 0, []
-    for row in rows:
-        written += row["bytes_written"]
-        totals.append({**row, "bytes_written_total": written})
-    return totals
+    totals = accumulate(row["bytes_written"] for row in rows)
+    return [{**row, "bytes_written_total": total} for row, total in zip(rows, totals, strict=True)]
 
 
 def _summary_row(recording: Recording, row: Mapping[str, Any]) -> dict[str, Any]:
