@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
 import tarfile
 import time
-import zlib
 from pathlib import Path
 
 import pyarrow.parquet as pq
