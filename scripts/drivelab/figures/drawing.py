@@ -25,8 +25,8 @@ def draw_recording(recording: Path, folder: Path, *, png: bool) -> None:
     plan = Plan.read(recording / "plan.json")
     names = figures_of_recording(plan.subject)
     folder.mkdir(parents=True, exist_ok=True)
-    tables = tables_of_recording(names, recording)
-    sheets.draw(_stems(names, folder), tables, f"{plan.drive}, {plan.measurement}", png=png)
+    subject = f"{plan.drive}, {plan.measurement}"
+    sheets.draw(_stems(names, folder), tables_of_recording(names, recording), subject, png=png)
 
 
 def tables_of_recording(figures: Iterable[str], recording: Path) -> dict[str, pd.DataFrame]:

@@ -144,7 +144,8 @@ class PageTable:
         """Yield the table of a test, if it has rows."""
         rows = self.rows(inputs, key)
         if rows:
-            caption, fields, note = (of(rows) if callable(of) else of for of in (self.caption, self.fields, self.note))
+            caption, note = (of(rows) if callable(of) else of for of in (self.caption, self.note))
+            fields = self.fields(rows) if callable(self.fields) else self.fields
             whole = table(
                 f"{inputs.anchors[key]}-{self.id}", caption, fields, rows, note,
                 sources=inputs.sources_of(rows) if self.sourced else (),
