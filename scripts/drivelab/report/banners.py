@@ -14,7 +14,7 @@ from drivelab.core.grouping import grouped
 from drivelab.core.units import some
 from drivelab.criteria.taint import is_busy
 from drivelab.report.delta import in_few_recordings
-from drivelab.report.document import Banner, Link
+from drivelab.report.document import Banner
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.marks import host_limit_of, host_mark, taint_reasons
 from drivelab.report.numbers import is_missing, metric_name
@@ -31,11 +31,6 @@ def banners(inputs: Inputs) -> tuple[Banner, ...]:
     """Return the banners that apply, most severe first."""
     applicable = ((label, _LIMITS[label]) for label in limits.LABELS if label in _LIMITS)
     return tuple(banner for label, limit in applicable if (banner := limit.banner(label, inputs)) is not None)
-
-
-def labels_of(anchor: str, applicable: tuple[Banner, ...]) -> tuple[str, ...]:
-    """Return the labels of the banners that concern the page at `anchor`."""
-    return tuple(banner.label for banner in applicable if any(link.anchor == anchor for link in banner.affected))
 
 
 def within(window: Row) -> bool:
@@ -56,7 +51,7 @@ class _Limit:
     def banner(self, label: str, inputs: Inputs) -> Banner | None:
         found = list(self.find(inputs))
         affected, reasons = {key for key, _ in found}, dict.fromkeys(reason for _, reason in found if reason)
-        links = tuple(Link(" · ".join(key), inputs.anchors[key]) for key in inputs.keys if key in affected)
+        links = {inputs.anchors[key]: " · ".join(key) for key in inputs.keys if key in affected}
         return Banner(self.id, label, self.title, self.meaning, links, tuple(reasons)) if links or reasons else None
 
 

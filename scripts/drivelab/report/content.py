@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
-from drivelab.report.banners import banners, labels_of
+from drivelab.report.banners import banners
 from drivelab.report.document import MANY, TAILS, Banner, Fact, Figure, Page, Report, Table
 from drivelab.report.first_screen import FirstScreen
 from drivelab.report.header import fact_groups, run_head
@@ -135,7 +135,7 @@ def _page(
         drive=key[0],
         measurement=key[1],
         title=str(title or ""),
-        labels=labels_of(inputs.anchors[key], limits),
+        labels=tuple(banner.label for banner in limits if inputs.anchors[key] in banner.affected),
         head=run_head(plans, report_date, inputs.keys.index(key) + 1, len(inputs.keys)),
         groups=fact_groups(inputs, key),
         altered=_all(plans, "reduced_why"),

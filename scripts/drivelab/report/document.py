@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -15,14 +15,6 @@ QUESTIONS = ("Throughput", "Latency", "Tail latency", "Saturation", "Application
 THROUGHPUT, LATENCY, TAILS, SATURATION, APPLICATIONS = QUESTIONS
 MANY = 8
 """From so many drives on, the headline tests have a row for each drive, and pages of drives open on demand."""
-
-
-@dataclass(frozen=True)
-class Link:
-    """A name with a link to a place in the report."""
-
-    text: str
-    anchor: str
 
 
 @dataclass(frozen=True)
@@ -125,14 +117,6 @@ class Fact:
 
 
 @dataclass(frozen=True)
-class FactGroup:
-    """One part of a header block."""
-
-    title: str
-    facts: tuple[Fact, ...]
-
-
-@dataclass(frozen=True)
 class Figure:
     """A figure as a data URI."""
 
@@ -183,8 +167,9 @@ class Banner:
     """A few words for the chips next to headings."""
     title: str
     meaning: str
-    affected: tuple[Link, ...] = ()
-    reasons: tuple[str, ...] = ()
+    affected: Mapping[str, str]
+    """Names of tests by the anchors of their pages."""
+    reasons: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -197,7 +182,8 @@ class Page:
     title: str
     labels: tuple[str, ...]
     head: tuple[Fact, ...]
-    groups: tuple[FactGroup, ...]
+    groups: Mapping[str, Sequence[Fact]]
+    """Header block: facts by title."""
     altered: tuple[str, ...]
     notes: tuple[str, ...]
     result: Table | None

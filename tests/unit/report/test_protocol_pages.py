@@ -46,7 +46,7 @@ def texts(tables: Iterable[Table]) -> list[list[str]]:
 
 
 def facts(of_test: Inputs, key: tuple[str, str] = KEY) -> dict[str, str]:
-    return {fact.name: fact.value for group in fact_groups(of_test, key) for fact in group.facts}
+    return {fact.name: fact.value for facts in fact_groups(of_test, key).values() for fact in facts}
 
 
 def test_a_sweep_is_threads_by_queue_depth() -> None:
