@@ -60,7 +60,7 @@ def result_columns(
     """Return the columns of workload, time and result of a cell; count it on the clock."""
     started_s = clock.pass_over(result, facts)
     return {
-        **_workload_columns(cell),
+        **workload_columns(cell),
         "started": pd.Timestamp(started_s, unit="s", tz="UTC").floor("ms"),
         "elapsed_s": clock.elapsed_s,
         "runtime_s": result.runtime_s,
@@ -90,7 +90,8 @@ def result_columns(
     }
 
 
-def _workload_columns(cell: Cell) -> dict[str, Any]:
+def workload_columns(cell: Cell) -> dict[str, Any]:
+    """Return the columns of a cell's workload."""
     beside = None if cell.beside is None else " and ".join(Cell(**other).label for other in cell.beside)
     return {**{name: getattr(cell, name) for name in _OF_WORKLOAD}, "read_share_pct": cell.read_share, "beside": beside}
 

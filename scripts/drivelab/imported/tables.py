@@ -18,6 +18,7 @@ from drivelab.analysis.deltas.doubts import PRINTED
 from drivelab.analysis.values.saturation_table import saturation_table
 from drivelab.analysis.values.summary import summary_table
 from drivelab.analysis.verdict import AS_ASKED
+from drivelab.collect.cell_rows import workload_columns
 from drivelab.collect.inventory import UNKNOWN
 from drivelab.criteria.inert import IO_PATH
 from drivelab.imported import IMPORTED
@@ -112,20 +113,10 @@ def cell_row(cell: Cell, *, kind: str, number: int, place: int, until: str | Non
     """
     empty = {column.name: math.nan if column.type == pa.float64() else None for column in SCHEMAS["cells"]}
     workload = {
-        "pattern": cell.pattern,
-        "read_share_pct": cell.read_share,
-        "block_size_bytes": cell.block_size_bytes,
-        "threads": cell.threads,
-        "queue_depth": cell.queue_depth,
-        "alignment_offset_bytes": 0,
-        "range_start": 0.0,
-        "range_share": 1.0,
+        **workload_columns(cell),
         "workload": cell.workload,
         "filled": True,  # unknown; it matters only for slices of a drive that is not filled
-        "cold": False,
-        "after_gap": False,
-        "in_window": False,
-        "tainted": False,
+        **dict.fromkeys(("cold", "after_gap", "in_window", "tainted"), False),
     }
     at = {"step": 0, "kind": kind, "round": number, "cell": place, "until": until}
     return {**empty, **workload, **at, **measured}
