@@ -14,11 +14,10 @@ from drivelab.analysis.deltas.differences import differences_table, known_differ
 from drivelab.imported import printed
 from drivelab.imported.imported_report import report_of
 from drivelab.imported.tables import Recording, tables_of
-from drivelab.report.document import Page, Report
+from drivelab.report.document import Page, Report, Table
 from drivelab.report.html import render
 from drivelab.report.numbers import DASH, number
 from drivelab.report.sections.proof import tables_of as tables_shown
-from drivelab.report.view import Table
 
 HERE = Path(__file__).parent
 MB_PER_MIB = 2**20 / 1e6

@@ -10,11 +10,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
-from types import TracebackType
-from typing import Self
 
 from drivelab.archive.contents import ELSEWHERE
-from drivelab.plan.places import SHEET_SUFFIX
 from drivelab.run.consent import CONSENT
 
 _CONFIGURATION = re.compile(
@@ -64,16 +61,6 @@ def is_host_state(name: str) -> bool:
     return bool(_HOST_STATE.fullmatch(name)) or name.startswith(".snakemake/metadata/")  # archives of drivelab 0.1
 
 
-def is_sheet(name: str) -> bool:
-    """Whether a name may be a drive sheet, in which no drive may stay marked as destructive."""
-    return name.endswith(SHEET_SUFFIX)
-
-
-def is_plain(name: str) -> bool:
-    """Whether a name is safe to print: no control characters, none that change the text direction."""
-    return name.isprintable()
-
-
 def clashing(names: Collection[str]) -> list[str]:
     """Return, sorted, names that some file systems treat as equal, and files that others need as folders."""
     alike: dict[str, set[str]] = defaultdict(set)
@@ -102,10 +89,7 @@ class Folder:
         self._current: tuple[str, int] = ("", self._top)
         """The folder of the last file and its descriptor: most files follow in the same folder."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def close(self) -> None:
         self._leave()
         os.close(self._top)
 

@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,12 +17,12 @@ from drivelab.archive import kinds
 from drivelab.archive.contents import ELSEWHERE
 from drivelab.archive.create import of_the_study
 from drivelab.archive.kinds import Folder
-from drivelab.archive.tar import CHUNK_BYTES, DamagedError, Member, Reader, Watch, plain_name
+from drivelab.archive.tar import DamagedError, Member, Reader, Watch, plain_name
 from drivelab.archive.verify import Verdict, below_top, verify
 from drivelab.core.errors import UserError
 from drivelab.core.units import some
 from drivelab.plan.drive_sheet import COLUMNS
-from drivelab.plan.places import RESTORED_MARKER, ROOT, require_project
+from drivelab.plan.places import RESTORED_MARKER, ROOT, SHEET_SUFFIX, require_project
 from drivelab.recording.writer import now_iso
 
 RESTORED = ROOT / "restored"
@@ -104,14 +104,9 @@ def _refuse_place(to: Path | None) -> None:
 def _refuse_names(path: Path, names: Collection[str]) -> None:
     """Raise UserError if a name leads out of the folder or has hidden characters."""
     for name in sorted(names):
-        if not plain_name(name):
-            raise UserError(
-                f"{path}: has a file {_shown(name)} that leads out of its folder; do not trust this archive"
-            )
-        if not kinds.is_plain(name):
-            raise UserError(
-                f"{path}: has a file {_shown(name)} with hidden characters in its name; do not trust this archive"
-            )
+        if not plain_name(name) or not name.isprintable():
+            why = "with hidden characters in its name" if plain_name(name) else "that leads out of its folder"
+            raise UserError(f"{path}: has a file {_shown(name)} {why}; do not trust this archive")
 
 
 def _refuse_clashes(path: Path, names: set[str]) -> None:
@@ -150,13 +145,12 @@ def _there(verdict: Verdict, kept: set[str], home: Path) -> set[str]:
     others: list[str] = []
     for name in sorted(kept):
         target = home / name
-        blocked = next(
-            (path for path in _parents(target, home) if os.path.lexists(path) and not _is_folder(path)), None
-        )
+        above = (home / folder for folder in reversed(Path(name).parents[:-1]))  # outermost first
+        blocked = next((path for path in above if os.path.lexists(path) and not _is_folder(path)), None)
         if blocked is not None:
             others.append(str(blocked.relative_to(home)))
         elif os.path.lexists(target):
-            is_kept = kinds.is_sheet(name)  # an existing sheet was changed on purpose
+            is_kept = name.endswith(SHEET_SUFFIX)  # an existing sheet was changed on purpose
             same = (
                 not target.is_symlink() and target.is_file() and (is_kept or _digest(target) == verdict.digests[name])
             )
@@ -169,11 +163,6 @@ def _there(verdict: Verdict, kept: set[str], home: Path) -> set[str]:
     return equal
 
 
-def _parents(target: Path, home: Path) -> Iterator[Path]:
-    """Yield the folders below `home` that lead to a file, outermost first."""
-    yield from (home / folder for folder in reversed(target.relative_to(home).parents[:-1]))
-
-
 def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
 
@@ -181,7 +170,7 @@ def _is_folder(path: Path) -> bool:
 def _write_all(path: Path, verdict: Verdict, kept: set[str], there: set[str], home: Path, watch: Watch) -> int:
     home.mkdir(parents=True, exist_ok=True)
     written = 0
-    with Folder(home) as folder, path.open("rb") as file:
+    with closing(Folder(home)) as folder, path.open("rb") as file:
         if not (home / RESTORED_MARKER).exists():
             about = {"archive": path.name, "sha256": verdict.digest, "study": verdict.top, "at": now_iso()}
             folder.write(RESTORED_MARKER, [json.dumps(about, indent=1).encode() + b"\n"], None)
@@ -199,7 +188,8 @@ def _write_all(path: Path, verdict: Verdict, kept: set[str], there: set[str], ho
 def _write(folder: Folder, home: Path, name: str, member: Member, digests: Mapping[str, str]) -> None:
     try:
         chunks = _verified(member, digests[name])
-        folder.write(name, _harmless(chunks) if kinds.is_sheet(name) else chunks, int(member.info.mtime))
+        content = _harmless(chunks) if name.endswith(SHEET_SUFFIX) else chunks
+        folder.write(name, content, int(member.info.mtime))
     except (DamagedError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise UserError(f"{home / name}: cannot be restored: {why}. {_CONTINUE}") from None
@@ -247,8 +237,5 @@ def _shown(name: str) -> str:
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

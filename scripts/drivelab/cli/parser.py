@@ -51,6 +51,11 @@ class Parser(argparse.ArgumentParser):
         )
         completed_by(study, studies)
 
+    def studies(self) -> None:
+        """Add study files as arguments that may be left out."""
+        about = f"study file (default {DEFAULT_STUDY})"
+        self.add_argument("studies", nargs="*", default=[DEFAULT_STUDY], metavar="STUDY", help=about)
+
 
 class RootParser(Parser):
     """The parser of `drivelab` itself."""

@@ -60,9 +60,7 @@ def result_columns(
     """Return the columns of workload, time and result of a cell; count it on the clock."""
     started_s = clock.pass_over(result, facts)
     return {
-        **{name: getattr(cell, name) for name in _OF_WORKLOAD},
-        "read_share_pct": cell.read_share,
-        "beside": None if cell.beside is None else " and ".join(Cell(**other).label for other in cell.beside),
+        **workload_columns(cell),
         "started": pd.Timestamp(started_s, unit="s", tz="UTC").floor("ms"),
         "elapsed_s": clock.elapsed_s,
         "runtime_s": result.runtime_s,
@@ -90,6 +88,12 @@ def result_columns(
         "ended_by": facts.get("ended_by"),
         "in_window": facts.get("in_window", False),
     }
+
+
+def workload_columns(cell: Cell) -> dict[str, Any]:
+    """Return the columns of a cell's workload."""
+    beside = None if cell.beside is None else " and ".join(Cell(**other).label for other in cell.beside)
+    return {**{name: getattr(cell, name) for name in _OF_WORKLOAD}, "read_share_pct": cell.read_share, "beside": beside}
 
 
 def columns_by_workload(cell: Cell, result: FioResult | None) -> dict[str, Any]:

@@ -26,7 +26,6 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 """C0 but tab and line feed, DEL, C1 (ECMA-48); controls of text direction (Unicode TR9, section 2), line and
 paragraph separators; surrogates, which represent bytes that are not UTF-8 and cannot be printed."""
 
-
 NO_REDIRECTION: Mapping[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
 """For Rich's live displays, which would otherwise interpret colours and links in text printed meanwhile."""
 
@@ -104,16 +103,17 @@ def console(*, stderr: bool = False, file: TextIO | None = None, **options: Any)
     return VisibleConsole(file=file, stderr=stderr, emoji=False, **options)
 
 
-def say(text: str, *, stderr: bool = False) -> None:
-    """Print text; on a terminal, break its lines between words, never within, at the terminal's width.
+def say(*texts: str, stderr: bool = False) -> None:
+    """Print texts; on a terminal, break their lines between words, never within, at the terminal's width.
 
     Continued lines are two spaces further in. Words longer than a line, such as paths, stay whole.
     """
     stream = sys.stderr if stderr else sys.stdout
-    if stream.isatty():
-        width = shutil.get_terminal_size().columns
-        text = "\n".join("\n".join(broken(line, width)) for line in text.split("\n"))
-    print(text, file=stream, flush=True)
+    for text in texts:
+        if stream.isatty():
+            width = shutil.get_terminal_size().columns
+            text = "\n".join("\n".join(broken(line, width)) for line in text.split("\n"))
+        print(text, file=stream, flush=True)
 
 
 def broken(line: str, width: int) -> list[str]:
@@ -166,9 +166,9 @@ def strip(values: Sequence[float], width: int, *, from_zero: bool = True) -> str
 _NO_LIMIT = 100_000
 
 
-def wide_console() -> Console:
+def wide_console(*, stderr: bool = False) -> Console:
     """Return a console as wide as the terminal, or without a limit if there is no terminal."""
-    return console(highlight=False, width=None if sys.stdout.isatty() else _NO_LIMIT)
+    return console(stderr=stderr, highlight=False, width=None if sys.stdout.isatty() else _NO_LIMIT)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str | Text]], right: Collection[str] = ()) -> None:

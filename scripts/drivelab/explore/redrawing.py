@@ -6,14 +6,10 @@ redraw("results", "comparison/pts-iops/comparison")
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from drivelab.core.errors import UserError, suggestion
-from drivelab.figures.over_drives import OF_THE_STUDY
 from drivelab.figures.registry import FIGURES
 from drivelab.tables import io
 
@@ -46,9 +42,15 @@ def redraw(results: Path | str, place: str) -> Figure:
     if place not in known:
         raise UserError(f"{results}: has no figure '{place}'; {suggestion(place, known)}")
     from drivelab.figures.base.sheets import sheets  # imports matplotlib, which is slow
+    from drivelab.figures.drawing import tables_of_comparison, tables_of_recording
 
     *parts, name = place.split("/")
-    return next(figure for _, figure in sheets([name], tables_of(Path(results), place), subject_of(parts)))
+    if parts[0] == COMPARISON:
+        recordings = _compared(Path(results), parts[1])
+        tables = tables_of_comparison([name], recordings, Path(results, "tables"), parts[1])
+    else:
+        tables = tables_of_recording([name], Path(results, "recordings", *parts))
+    return next(figure for _, figure in sheets([name], tables, subject_of(parts)))
 
 
 def subject_of(parts: list[str]) -> str:
@@ -56,29 +58,12 @@ def subject_of(parts: list[str]) -> str:
     return f"{'all drives' if parts[0] == COMPARISON else parts[0]}, {parts[1]}"
 
 
-def tables_of(results: Path, place: str) -> Mapping[str, pd.DataFrame]:
-    """Return the tables that the figure at a place is drawn from."""
-    from drivelab.figures.base.sheets import tables_of as tables_of_figure
-
-    drive, measurement, *_ = parts = place.split("/")[:-1]
-    study = {name: results / f"tables/{name}.parquet" for name in OF_THE_STUDY}
-    of_study = {name: io.read([path] if path.exists() else [], name) for name, path in study.items()}
-    recordings = ["/".join(parts)]
-    if drive == COMPARISON:  # of a measurement, or of all measurements NAME.VALUE of a protocol with several
-        names = [*of_study["summary"]["recordings"].explode(), *of_study["exclusions"]["recording"]]
-        recordings = [name for name in dict.fromkeys(map(str, names))
-                      if f"{name.split('/')[1]}.".startswith(f"{measurement}.")]  # fmt: skip
-    else:
-        del of_study["exclusions"]
-    tables = {}
-    for table in dict.fromkeys(tables_of_figure(place.rpartition("/")[2])):
-        if table in of_study:
-            frame = of_study[table]
-            tables[table] = frame[frame["measurement"] == measurement] if "measurement" in frame else frame
-        elif table not in OF_THE_STUDY:
-            files = [results / "tables" / recording / f"{table}.parquet" for recording in recordings]
-            tables[table] = io.read([file for file in files if file.exists()], table)
-    return tables
+def _compared(results: Path, measurement: str) -> list[Path]:
+    """Return the recordings of a measurement, or of all measurements NAME.VALUE of a protocol with several."""
+    summary, exclusions = (io.read(results / f"tables/{name}.parquet", name) for name in ("summary", "exclusions"))
+    names = list(dict.fromkeys(map(str, (*summary["recordings"].explode(), *exclusions["recording"]))))
+    names = [name for name in names if f"{name.split('/')[1]}.".startswith(f"{measurement}.")]
+    return [results / "recordings" / name for name in names if (results / "tables" / name).is_dir()]
 
 
 def _is_place(path: Path) -> bool:

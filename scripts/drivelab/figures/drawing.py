@@ -24,13 +24,18 @@ def draw_recording(recording: Path, folder: Path, *, png: bool) -> None:
     """Draw the figures that the plan of a recording asks for into `folder`, as NAME.svg and, with `png`, NAME.png."""
     plan = Plan.read(recording / "plan.json")
     names = figures_of_recording(plan.subject)
-    kinds = [FIGURES[name] for name in names]
-    tables: dict[str, pd.DataFrame] = {}
-    for table in dict.fromkeys(table for kind in kinds for table in (*kind.required, kind.values)):
-        made = table == "drives"  # one row, from the recording itself
-        tables[table] = inventory.drives([recording]) if made else _read([recording], table)
     folder.mkdir(parents=True, exist_ok=True)
-    sheets.draw(_stems(names, folder), tables, f"{plan.drive}, {plan.measurement}", png=png)
+    subject = f"{plan.drive}, {plan.measurement}"
+    sheets.draw(_stems(names, folder), tables_of_recording(names, recording), subject, png=png)
+
+
+def tables_of_recording(figures: Iterable[str], recording: Path) -> dict[str, pd.DataFrame]:
+    """Return the tables of figures of a recording; the table `drives` has one row, from the recording itself."""
+    kinds = [FIGURES[name] for name in figures]
+    return {
+        table: inventory.drives([recording]) if table == "drives" else _read([recording], table)
+        for table in dict.fromkeys(table for kind in kinds for table in (*kind.required, kind.values))
+    }
 
 
 def draw_comparison(
@@ -42,14 +47,22 @@ def draw_comparison(
     """
     plans = [Plan.read(recording / "plan.json") for recording in recordings]
     names = figures_over_drives(plans, measurement, basis)
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = tables_of_comparison(names, recordings, of_study, measurement)
+    sheets.draw(_stems(names, folder), tables, f"all drives, {measurement}", png=png)
+
+
+def tables_of_comparison(
+    figures: Iterable[str], recordings: Sequence[Path], of_study: Path, measurement: str
+) -> dict[str, pd.DataFrame]:
+    """Return the tables of figures that compare recordings of a measurement; `of_study` as in `draw_comparison`."""
     tables = {
         table: io.read(of_study / f"{table}.parquet", table) if table in OF_THE_STUDY else _read(recordings, table)
-        for table in tables_over_drives(names)
+        for table in tables_over_drives(figures)
     }
     for table in tables.keys() & set(_BY_MEASUREMENT):
         tables[table] = tables[table][tables[table]["measurement"] == measurement]
-    folder.mkdir(parents=True, exist_ok=True)
-    sheets.draw(_stems(names, folder), tables, f"all drives, {measurement}", png=png)
+    return tables
 
 
 def draw_trace(tables: Path, folder: Path, *, png: bool) -> None:

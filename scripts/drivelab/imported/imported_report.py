@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.deltas.differences import differences_table
 from drivelab.collect.inventory import UNKNOWN
-from drivelab.figures.registry import ALL
 from drivelab.report.content import build
 from drivelab.report.document import Report
+from drivelab.report.html import figure_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -98,21 +98,13 @@ def draw_figures(
     from drivelab.figures.base.sheets import draw  # imports matplotlib, which only a report needs
 
     def drawn(
-        names: Sequence[str], of: Mapping[str, pd.DataFrame], subject: str, target: Path, **place: str | None
+        names: Sequence[str], of: Mapping[str, pd.DataFrame], subject: str, target: Path, **place: str
     ) -> Iterator[dict[str, Any]]:
         if names:
             target.mkdir(parents=True, exist_ok=True)
             draw({name: target / name for name in names}, of, subject)
         for name in names:
-            svg = (target / f"{name}.svg").read_text(encoding="utf-8")
-            yield {
-                "trace": None,
-                **place,
-                "name": name,
-                "title": ALL[name].title,
-                "caption": ALL[name].caption,
-                "svg": svg,
-            }
+            yield {**place, **figure_file(target / f"{name}.svg")}
 
     figures: list[dict[str, Any]] = []
     for recording in recordings:
@@ -124,9 +116,7 @@ def draw_figures(
     for measurement in dict.fromkeys(recording.measurement for recording in recordings):
         for metric, compared in _by_capacity(tables["summary"], recordings, measurement):
             target = folder / "comparison" / measurement / metric
-            figures += drawn(
-                ["capacity"], compared, measurement, target, drive=None, measurement=measurement, recording=None
-            )
+            figures += drawn(["capacity"], compared, measurement, target, measurement=measurement)
     return figures
 
 

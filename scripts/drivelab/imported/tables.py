@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from drivelab.analysis.deltas.doubts import PRINTED
 from drivelab.analysis.values.saturation_table import saturation_table
 from drivelab.analysis.values.summary import summary_table
 from drivelab.analysis.verdict import AS_ASKED
+from drivelab.collect.cell_rows import workload_columns
 from drivelab.collect.inventory import UNKNOWN
 from drivelab.criteria.inert import IO_PATH
 from drivelab.imported import IMPORTED
@@ -111,20 +113,10 @@ def cell_row(cell: Cell, *, kind: str, number: int, place: int, until: str | Non
     """
     empty = {column.name: math.nan if column.type == pa.float64() else None for column in SCHEMAS["cells"]}
     workload = {
-        "pattern": cell.pattern,
-        "read_share_pct": cell.read_share,
-        "block_size_bytes": cell.block_size_bytes,
-        "threads": cell.threads,
-        "queue_depth": cell.queue_depth,
-        "alignment_offset_bytes": 0,
-        "range_start": 0.0,
-        "range_share": 1.0,
+        **workload_columns(cell),
         "workload": cell.workload,
         "filled": True,  # unknown; it matters only for slices of a drive that is not filled
-        "cold": False,
-        "after_gap": False,
-        "in_window": False,
-        "tainted": False,
+        **dict.fromkeys(("cold", "after_gap", "in_window", "tainted"), False),
     }
     at = {"step": 0, "kind": kind, "round": number, "cell": place, "until": until}
     return {**empty, **workload, **at, **measured}
@@ -241,11 +233,8 @@ def _arrow(frame: pd.DataFrame, name: str) -> pa.Table:
 
 def _running_totals(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows with the bytes written so far."""
-    written, totals = 0, []
-    for row in rows:
-        written += row["bytes_written"]
-        totals.append({**row, "bytes_written_total": written})
-    return totals
+    totals = accumulate(row["bytes_written"] for row in rows)
+    return [{**row, "bytes_written_total": total} for row, total in zip(rows, totals, strict=True)]
 
 
 def _summary_row(recording: Recording, row: Mapping[str, Any]) -> dict[str, Any]:

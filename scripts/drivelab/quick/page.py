@@ -19,7 +19,7 @@ from drivelab.figures.drawing import draw_recording
 from drivelab.figures.registry import FIGURES
 from drivelab.quick.session import Place
 from drivelab.report.content import build
-from drivelab.report.html import render
+from drivelab.report.html import figure_file, render
 from drivelab.report.recording_facts import describe
 from drivelab.report.sections.proof import fio_jobs
 from drivelab.workflow.layout import Layout
@@ -74,14 +74,9 @@ def _figures(
                     "drive": place.plan.drive,
                     "measurement": place.plan.measurement,
                     "recording": place.plan.recording,
-                    **_figure(path),
+                    **figure_file(path),
                 }
         if len(places) > 1:
             stem = Path(folder) / _OVERVIEW
             draw({_OVERVIEW: stem}, tables, ", ".join(place.path for place in places), png=False)
-            yield {"drive": None, "measurement": places[0].plan.measurement, **_figure(stem.with_suffix(".svg"))}
-
-
-def _figure(path: Path) -> dict[str, str]:
-    kind = FIGURES[path.stem]
-    return {"name": kind.name, "title": kind.title, "caption": kind.caption, "svg": path.read_text(encoding="utf-8")}
+            yield {"measurement": places[0].plan.measurement, **figure_file(stem.with_suffix(".svg"))}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -14,13 +13,14 @@ from drivelab.core.grouping import grouped
 from drivelab.core.units import some
 from drivelab.criteria.taint import is_busy
 from drivelab.report.delta import in_few_recordings
+from drivelab.report.document import Banner
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.marks import host_limit_of, host_mark, taint_reasons
 from drivelab.report.numbers import is_missing, metric_name
-from drivelab.report.view import Banner, Link
 
 Found = Iterator[tuple[Key, str]]
 """Affected tests with a reason each; an empty reason, or the test NOWHERE, stands for none."""
+_Find = Callable[[Inputs], Found]
 NOWHERE = ("", "")
 _NAMED = 3
 """Cells that a reason names."""
@@ -29,13 +29,15 @@ _MAY_BE_TAINTED = ("cells", "replays", "application_runs")
 
 def banners(inputs: Inputs) -> tuple[Banner, ...]:
     """Return the banners that apply, most severe first."""
-    applicable = ((label, _LIMITS[label]) for label in limits.LABELS if label in _LIMITS)
-    return tuple(banner for label, limit in applicable if (banner := limit.banner(label, inputs)) is not None)
+    found = (_banner(inputs, label, *_LIMITS[label]) for label in limits.LABELS if label in _LIMITS)
+    return tuple(filter(None, found))
 
 
-def labels_of(anchor: str, applicable: tuple[Banner, ...]) -> tuple[str, ...]:
-    """Return the labels of the banners that concern the page at `anchor`."""
-    return tuple(banner.label for banner in applicable if any(link.anchor == anchor for link in banner.affected))
+def _banner(inputs: Inputs, label: str, id_: str, title: str, meaning: str, find: _Find) -> Banner | None:
+    found = list(find(inputs))
+    affected, reasons = {key for key, _ in found}, dict.fromkeys(reason for _, reason in found if reason)
+    links = {inputs.anchors[key]: " · ".join(key) for key in inputs.keys if key in affected}
+    return Banner(id_, label, title, meaning, links, tuple(reasons)) if links or reasons else None
 
 
 def within(window: Row) -> bool:
@@ -44,20 +46,6 @@ def within(window: Row) -> bool:
         window["measured_data_excursion"] <= window["allowed_data_excursion"]
         and window["measured_slope_excursion"] <= window["allowed_slope_excursion"]
     )
-
-
-@dataclass(frozen=True)
-class _Limit:
-    id: str
-    title: str
-    meaning: str
-    find: Callable[[Inputs], Found]
-
-    def banner(self, label: str, inputs: Inputs) -> Banner | None:
-        found = list(self.find(inputs))
-        affected, reasons = {key for key, _ in found}, dict.fromkeys(reason for _, reason in found if reason)
-        links = tuple(Link(" · ".join(key), inputs.anchors[key]) for key in inputs.keys if key in affected)
-        return Banner(self.id, label, self.title, self.meaning, links, tuple(reasons)) if links or reasons else None
 
 
 def _test(row: Row) -> str:
@@ -168,119 +156,121 @@ def _not_purged(inputs: Inputs) -> Found:
 
 
 def _clock(inputs: Inputs) -> Found:
-    yield from ((key, "") for key in inputs.keys if inputs.on_virtual_clock(key))
+    yield from _where(inputs, lambda row: row.get("clock") == "virtual")
     reasons = (plan.get("clock_reason") for plan in inputs.plans)
     yield from ((NOWHERE, f"Reason: {reason}") for reason in reasons if not is_missing(reason))
 
 
-def _flagged(inputs: Inputs, flag: str) -> Found:
-    return ((key, "") for key in inputs.keys if inputs.flag(key, flag))
+def _where(inputs: Inputs, holds: Callable[[Row], bool]) -> Found:
+    """Find the tests with a plan or value that `holds`."""
+    rows = {key: (*inputs.plans_of(key), *inputs.of_key("summary", key)) for key in inputs.keys}
+    return ((key, "") for key, of_test in rows.items() if any(map(holds, of_test)))
 
 
 def _reduced(inputs: Inputs) -> Found:
-    yield from _flagged(inputs, "reduced")
+    yield from _where(inputs, lambda row: bool(row.get("reduced")))
     for plan in inputs.plans:
         yield from ((NOWHERE, f"{plan['measurement']}: {why}") for why in plan.get("reduced_why") or ())
 
 
-_LIMITS = {
-    limits.EXCLUDED: _Limit(
+_LIMITS: Mapping[str, tuple[str, str, str, _Find]] = {
+    limits.EXCLUDED: (
         "excluded", "Excluded from every result",
         "These data are unreliable. No average, window, percentile or comparison contains them.",
         _excluded,
     ),
-    limits.ALSO_DIFFERS: _Limit(
+    limits.ALSO_DIFFERS: (
         "also-differs", "Unintended differences",
         "The compared drives also differ in something that the study did not intend. It may explain a delta.",
         _also_differs,
     ),
-    limits.NOT_RECORDED: _Limit(
+    limits.NOT_RECORDED: (
         "not-recorded", "Conditions not recorded",
         "Nobody knows whether these conditions are equal for the compared drives. They may explain a delta. The "
         "comparison lists them.",
         _not_recorded,
     ),
-    limits.IMPORTED: _Limit(
+    limits.IMPORTED: (
         "imported", "Imported: conditions not recorded",
         "Someone else measured these numbers. Drive preparation and host are known only if the imported files record "
         "them.",
         _imported,
     ),
-    limits.PARTIAL: _Limit(
+    limits.PARTIAL: (
         "partial", "Incomplete replays",
         "Some requests of these replays were not issued, did not complete, or failed. The numbers cover only the part "
         "that the drive served, which is a different workload.",
         _partial,
     ),
-    limits.NOT_STEADY: _Limit(
+    limits.NOT_STEADY: (
         "not-steady", "Steady state not reached",
         "These drives were still changing when the measurement ended. The numbers are averages of its last part; a "
         "longer measurement would give different numbers.",
         _not_steady,
     ),
-    limits.NOT_REPEATABLE: _Limit(
+    limits.NOT_REPEATABLE: (
         "not-repeatable", "Repeats do not agree",
         "These values have too few runs, or runs with a relative standard error above the limit. Discard them or find "
         "the cause.",
         _not_repeatable,
     ),
-    limits.BUSY: _Limit(
+    limits.BUSY: (
         "busy", "Measured on a busy machine",
         "Other programs or virtual machines used the host during these cells. The results may be too slow. Intervals "
         "of deltas include the most that this may have changed, so a verdict holds. For a narrower one, repeat the "
         "measurement on an idle host.",
         partial(_disturbed, busy=True),
     ),
-    limits.TAINTED: _Limit(
+    limits.TAINTED: (
         "tainted", "Tainted cells",
         "During these cells the drive was too hot, its array was in another state than asked for, or something else "
         "wrote to it. The results may be too slow.",
         partial(_disturbed, busy=False),
     ),
-    limits.HOST_LIMITED: _Limit(
+    limits.HOST_LIMITED: (
         "host-limited", "Limited by the host",
         "In these tests the host, not the drive, may be the limit: the drive is at least as fast as the numbers say. "
         "Compare drives at lower loads or on a faster host.",
         _host_limited,
     ),
-    limits.FEW_RECORDINGS: _Limit(
+    limits.FEW_RECORDINGS: (
         "few-recordings", "Too few recordings for a verdict",
         "The differences in these tests are those of the recordings. A new recording of the same drive differs too; "
         "fewer than 3 a side do not show by how much. Set runs: 3; the recordings so far are kept.",
         _few_recordings,
     ),
-    limits.LOSSY: _Limit(
+    limits.LOSSY: (
         "lossy", "Lossy trace",
         "The tracer lost requests, so the replay puts less load on the drives than the application did.",
         _lossy,
     ),
-    limits.SIMULATED: _Limit(
+    limits.SIMULATED: (
         "simulated", "No application ran",
         "On the virtual clock, a replay of an application's trace replaces the application. The durations are those of "
         "the replay, and never shorter than the trace.",
         _simulated,
     ),
-    limits.NOT_PURGED: _Limit(
+    limits.NOT_PURGED: (
         "not-purged", "Not purged",
         "Nothing purged the drives before these tests. The numbers also depend on what was written to them before.",
         _not_purged,
     ),
-    limits.VIRTUAL_CLOCK: _Limit(
+    limits.VIRTUAL_CLOCK: (
         "virtual-clock", "Virtual clock",
         "Nothing was measured in real time, and fio did not run. The drive model computed the times; this host does "
         "not affect them.",
         _clock,
     ),
-    limits.VIRTUAL: _Limit(
+    limits.VIRTUAL: (
         "virtual", "Virtual drives",
         "The drives are software models. The numbers show how the models behave, not how any product "
         "behaves.",
-        partial(_flagged, flag="virtual"),
+        partial(_where, holds=lambda row: bool(row.get("virtual"))),
     ),
-    limits.REDUCED: _Limit(
+    limits.REDUCED: (
         "reduced", "Reduced protocols",
         "These protocols were shortened or altered. Do not compare the numbers with results of the full tests.",
         _reduced,
     ),
 }  # fmt: skip
-"""Limits by label."""
+"""Id, title and meaning of each limit, and what finds its tests, by label."""

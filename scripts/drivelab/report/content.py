@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
-from drivelab.report.banners import banners, labels_of
-from drivelab.report.document import MANY, TAILS, Page, Report
+from drivelab.report.banners import banners
+from drivelab.report.document import MANY, TAILS, Banner, Fact, Figure, Page, Report, Table
 from drivelab.report.first_screen import FirstScreen
 from drivelab.report.header import fact_groups, run_head
 from drivelab.report.html import picture
@@ -21,12 +21,11 @@ from drivelab.report.sections.demand_tables import demand_tables, point_table, r
 from drivelab.report.sections.determination import determination
 from drivelab.report.sections.fidelity import fidelity_table
 from drivelab.report.sections.findings import findings_of, findings_table
-from drivelab.report.sections.load_tables import load_tables
+from drivelab.report.sections.load_tables import LOAD_TABLES
 from drivelab.report.sections.replays import REPLAY_TABLES, result_table
 from drivelab.report.sections.saturation import saturation_table, soaks_table
 from drivelab.report.sections.values import all_values, best_runs_table, matrices, merit_table, nines_table
 from drivelab.report.verdict import first_headlines_of_each, headlines, lead, terms
-from drivelab.report.view import Banner, Fact, Figure, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +44,7 @@ _IDENTITY = (
 )
 """Columns of the table `drives` that identify a drive."""
 _TABLES: tuple[Callable[[Inputs, Key], Iterable[Table]], ...] = (
-    matrices, demand_tables, recovery_tables, load_tables, point_table, merit_table, best_runs_table, nines_table,
+    matrices, demand_tables, recovery_tables, *LOAD_TABLES, point_table, merit_table, best_runs_table, nines_table,
     saturation_table, soaks_table, fidelity_table, *REPLAY_TABLES, all_values,
 )  # fmt: skip
 """Tables of the results on a page, in its order."""
@@ -60,7 +59,7 @@ def build(
 ) -> Report:
     """Build the report of a study.
 
-    `tables` holds those of drivelab.report.inputs.NAMES; a missing one is empty.
+    `tables` holds tables by name; a missing one is empty.
     `study` gives name, title, basis, rse_threshold_pct and confidence_pct. If a shipped trace replaced a capture, it
     also gives cannot_capture.
     `plans` has a mapping for each recording, see `drivelab.report.recording_facts.describe`. `figures` are mappings
@@ -130,16 +129,14 @@ def _page(
     inputs: Inputs, key: Key, limits: tuple[Banner, ...], figures: list[Mapping[str, Any]], report_date: Any
 ) -> Page:
     plans = inputs.plans_of(key)
-    number = inputs.keys.index(key) + 1
     title = next((plan["protocol"].get("title") for plan in plans if plan.get("protocol")), None)
     return Page(
         id=inputs.anchors[key],
-        number=number,
         drive=key[0],
         measurement=key[1],
         title=str(title or ""),
-        labels=labels_of(inputs.anchors[key], limits),
-        head=run_head(plans, report_date, number, len(inputs.keys)),
+        labels=tuple(banner.label for banner in limits if inputs.anchors[key] in banner.affected),
+        head=run_head(plans, report_date, inputs.keys.index(key) + 1, len(inputs.keys)),
         groups=fact_groups(inputs, key),
         altered=_all(plans, "reduced_why"),
         notes=_all(plans, "notes"),

@@ -14,6 +14,7 @@ from drivelab.figures.base.overlay import among
 from drivelab.figures.base.style import note, svg
 from drivelab.figures.kinds.drives import best_first, side_by_side
 from drivelab.report.delta import TONES, comparable, delta_words, in_few_recordings, interval, outcome
+from drivelab.report.document import Cell, Figure, Table
 from drivelab.report.html import picture
 from drivelab.report.inputs import Inputs, Row, question_of
 from drivelab.report.marks import BUSY, host_mark
@@ -22,7 +23,6 @@ from drivelab.report.sections.proof import value_proof
 from drivelab.report.sentences import brief_words
 from drivelab.report.table import Field, table, words
 from drivelab.report.verdict import confidence, headline_deltas, headline_values, lead_of, subject_of
-from drivelab.report.view import Cell, Figure, Table
 from drivelab.tables.labels import KINDS
 
 Subject = tuple[str, str, str]

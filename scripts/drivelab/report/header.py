@@ -10,9 +10,9 @@ from typing import Any
 import pandas as pd
 
 from drivelab.report.banners import within
+from drivelab.report.document import Fact
 from drivelab.report.inputs import Inputs, Key, Row, each
 from drivelab.report.numbers import MISSING, is_missing, metric_name, moment, names, percent, quantity, size, text
-from drivelab.report.view import Fact, FactGroup
 
 _MOST_CELLS = 3
 """Cells that a fact on verdicts names."""
@@ -222,11 +222,11 @@ _GROUPS: Mapping[str, Sequence[tuple[str, Told]]] = {
 """Facts by group, in their order; one whose name ends in `?` is left out if it is missing or none."""
 
 
-def fact_groups(inputs: Inputs, key: Key) -> tuple[FactGroup, ...]:
+def fact_groups(inputs: Inputs, key: Key) -> dict[str, list[Fact]]:
     """Return drive, platform, preparation, parameters and steady state of one test of one drive."""
     test = _Test(inputs, key)
-    groups = [FactGroup(title, tuple(_facts(test, told))) for title, told in _GROUPS.items()]
-    return (*groups, FactGroup("Steady state", tuple(_steadiness(test))))
+    groups = {title: list(_facts(test, told)) for title, told in _GROUPS.items()}
+    return {**groups, "Steady state": list(_steadiness(test))}
 
 
 def _facts(test: _Test, declared: Sequence[tuple[str, Told]]) -> Iterator[Fact]:

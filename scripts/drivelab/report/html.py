@@ -17,11 +17,11 @@ from markupsafe import Markup
 
 from drivelab.core.errors import UserError
 from drivelab.figures.base.svg import values_of, without_values
-from drivelab.report.document import Report
+from drivelab.figures.registry import ALL
+from drivelab.report.document import Figure, Proof, Report
 from drivelab.report.downloads import MOST_BYTES
 from drivelab.report.numbers import size
 from drivelab.report.sections.proof import proofs_of
-from drivelab.report.view import Figure, Proof
 
 _VIEW_BOX = re.compile(r"<svg\b[^>]*\bviewBox=[\"']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+([\d.]+)[\s,]+([\d.]+)", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
@@ -31,7 +31,7 @@ _UNSAFE = re.compile(r"[^\w !$()*+,\-./:;<=>?@\[\]^`{|}~']+", re.ASCII)
 
 
 def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
-    """Return a figure of the report from {drive, measurement, recording, name, title, caption, svg}.
+    """Return a figure of the report from {drive, measurement, recording, trace}, if known, and `figure_file`.
 
     The values that the SVG carries become the figure's `values`. The title names the recording if a page has
     `several`, and the test if the figure has no drive. Raises UserError for what is not an SVG.
@@ -56,6 +56,12 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
         recording=str(figure.get("recording") or figure.get("trace") or ""),
         group="" if figure.get("drive") or figure.get("trace") else str(figure.get("measurement") or ""),
     )
+
+
+def figure_file(path: Path) -> dict[str, str]:
+    """Return {name, title, caption, svg} of a figure's SVG file, which has the name of its kind."""
+    kind = ALL[path.stem]
+    return {"name": path.stem, "title": kind.title, "caption": kind.caption, "svg": path.read_text(encoding="utf-8")}
 
 
 def data_uri(svg: str) -> Markup:
@@ -85,23 +91,15 @@ def packed(text: str) -> str:
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def _environment() -> Environment:
-    return Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-
-
 def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
     """Return the HTML of a report with all texts escaped.
 
     `jobs` gives the text of fio jobs by path, from `drivelab.report.sections.proof.fio_jobs`.
     """
-    environment = _environment()
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
     proofs = proofs_of(report)
     script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in _SCRIPTS)
     environment.filters.update(packed=packed, encoded=encoded, shown=_shown, size=size)

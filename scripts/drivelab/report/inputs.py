@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -22,11 +22,6 @@ Row = Mapping[str, Any]
 Key = tuple[str, str]
 """Drive and measurement."""
 
-NAMES = (
-    "summary", "deltas", "steady_state", "cells", "replays", "replay_passes", "replay_operations", "replay_streams",
-    "replay_mappings", "application_runs", "load_rates", "latency_bins", "drives", "hosts", "traces", "differences",
-    "findings", "saturation", "exclusions", "variation", "model_deltas", "conditions",
-)  # fmt: skip
 _OF_A_TEST = ["drive", "measurement"]
 
 
@@ -61,6 +56,10 @@ class Inputs:
     tables: Rows
     study: Row
     plans: tuple[Row, ...]
+    _frames: dict[str, dict[Key, pd.DataFrame]] = field(init=False, default_factory=dict)
+    """Rows of each test as frames, by table; it fills on use, as `_indices`."""
+    _indices: dict[tuple[str, ...], dict[tuple[Any, ...], list[Row]]] = field(init=False, default_factory=dict)
+    """Rows by the values of some columns."""
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], study: Row, plans: Sequence[Row]) -> Inputs:
@@ -68,7 +67,7 @@ class Inputs:
 
         Unsound cells and excluded recordings appear in no table except `exclusions`.
         """
-        frames = {name: tables[name] for name in NAMES if name in tables}
+        frames = dict(tables)
         excluded = left_out(frames["exclusions"]) if "exclusions" in frames else set()
         if excluded:
             frames |= {
@@ -128,11 +127,6 @@ class Inputs:
         """Return a whole table; an empty frame without columns if it is missing."""
         return self.tables.frames.get(table, pd.DataFrame())
 
-    @cached_property
-    def _frames(self) -> dict[str, dict[Key, pd.DataFrame]]:
-        """Rows of each test as frames, by table; a cache that fills on use."""
-        return {}
-
     def frame_of(self, table: str, key: Key) -> pd.DataFrame:
         """Return the rows of a table for one test of one drive, as a frame."""
         frame = self.frame(table)
@@ -140,11 +134,6 @@ class Inputs:
             keyed = not frame.empty and set(_OF_A_TEST) <= set(frame.columns)
             self._frames[table] = dict(tuple(frame.groupby(_OF_A_TEST, sort=False))) if keyed else {}
         return self._frames[table].get(key, frame.iloc[:0])
-
-    @cached_property
-    def _indices(self) -> dict[tuple[str, ...], dict[tuple[Any, ...], list[Row]]]:
-        """Rows by the values of some columns; a cache that fills on use."""
-        return {}
 
     def where(self, table: str, **wanted: Any) -> list[Row]:
         """Return the rows of a table with these values."""
@@ -171,13 +160,6 @@ class Inputs:
         named = {plan["host"] for plan in plans if not is_missing(plan.get("host"))}
         rows = [row for row in hosts if row["host"] in named] if named else hosts
         return _merged(rows) if len({row["host"] for row in rows}) == 1 else {}
-
-    def flag(self, key: Key, name: str) -> bool:
-        """Return whether a plan or result of this test has a flag, such as `reduced` or `virtual`."""
-        return any(bool(row.get(name)) for row in [*self.plans_of(key), *self.of_key("summary", key)])
-
-    def on_virtual_clock(self, key: Key) -> bool:
-        return any(row.get("clock") == "virtual" for row in [*self.plans_of(key), *self.of_key("summary", key)])
 
     def tracked(self, measurement: str) -> list[tuple[str, str]]:
         """Return the tracked variables of a loop as (cell label, metric), in the protocol's order."""

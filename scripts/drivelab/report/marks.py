@@ -8,9 +8,9 @@ from drivelab.analysis import limits
 from drivelab.analysis.verdict import FAULTS, HOST_LIMITED
 from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.taint import causes, digest
+from drivelab.report.document import Cell
 from drivelab.report.inputs import Row
 from drivelab.report.numbers import is_missing, text
-from drivelab.report.view import Cell
 from drivelab.tables.labels import KINDS
 
 BUSY = f"measured on a {limits.BUSY}"

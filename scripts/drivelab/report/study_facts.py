@@ -10,13 +10,11 @@ from typing import Any
 
 from drivelab.core.files import write_atomic
 from drivelab.figures.of_recording import OF_A_RECORDING, OVER_DRIVES, OVER_SIZES, figure_kinds, figures_of
-from drivelab.figures.registry import ALL
 from drivelab.plan.plan import Plan
 from drivelab.recording.folders import STUDY_TABLES, tables_folder
 from drivelab.report.content import build
-from drivelab.report.document import Report
 from drivelab.report.downloads import downloads
-from drivelab.report.html import render
+from drivelab.report.html import figure_file, render
 from drivelab.report.recording_facts import describe
 from drivelab.report.sections.proof import fio_jobs
 from drivelab.tables import io
@@ -28,21 +26,8 @@ _OF_RECORDINGS = (
 
 
 def write_report(study: Mapping[str, Any], output: Path) -> None:
-    """Write the report of a study into its results folder, at `report/index.html`; arguments as in `gathered`."""
+    """Write the report of a study into its results folder, at `report/index.html`; `study` is `Layout.report_facts`."""
     results = output.parents[1]
-    report, paths = gathered(study, results)
-    files = [path for folder in map(tables_folder, paths.values()) for path in sorted(folder.glob("*.parquet"))]
-    files += sorted((results / "tables").glob("*.parquet")) + sorted((results / "tables/traces").glob("*/*.parquet"))
-    report = replace(report, downloads=downloads(files))
-    output.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(output, render(report, fio_jobs(report, paths)))
-
-
-def gathered(study: Mapping[str, Any], results: Path) -> tuple[Report, dict[str, Path]]:
-    """Return the report before layout, and the folder of each recording.
-
-    `study` is `Layout.report_facts`; `results` holds the tables and figures of the study.
-    """
     recordings = [results / "recordings" / name for name in study["recordings"]]
     frames = {name: io.read(results / f"tables/{name}.parquet", name) for name in STUDY_TABLES}
     with_bins = [folder for folder in recordings if "nines" in figure_kinds(Plan.read(folder / "plan.json").subject)]
@@ -50,8 +35,12 @@ def gathered(study: Mapping[str, Any], results: Path) -> tuple[Report, dict[str,
         frames[name] = io.read([tables_folder(folder) / f"{name}.parquet" for folder in folders], name)
     plans = [describe(recording, study) for recording in recordings]
     figures = [_figure(path) for path in _figure_files(recordings, study, results / "figures")]
-    report = build(frames, study, plans, figures, datetime.now(UTC))
-    return report, dict(zip((plan["recording"] for plan in plans), recordings, strict=True))
+    files = [path for folder in map(tables_folder, recordings) for path in sorted(folder.glob("*.parquet"))]
+    files += sorted((results / "tables").glob("*.parquet")) + sorted((results / "tables/traces").glob("*/*.parquet"))
+    report = replace(build(frames, study, plans, figures, datetime.now(UTC)), downloads=downloads(files))
+    paths = dict(zip((plan["recording"] for plan in plans), recordings, strict=True))
+    output.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(output, render(report, fio_jobs(report, paths)))
 
 
 def _figure_files(recordings: Sequence[Path], study: Mapping[str, Any], figures: Path) -> Iterator[Path]:
@@ -78,8 +67,5 @@ def _figure(path: Path) -> dict[str, Any]:
         "measurement": parts[1],
         "trace": parts[1] if not of_drive and parts[0] == "traces" else None,
         "recording": "/".join(parts[:3]) if of_drive else None,
-        "name": path.stem,
-        "title": ALL[path.stem].title,
-        "caption": ALL[path.stem].caption,
-        "svg": path.read_text(encoding="utf-8"),
+        **figure_file(path),
     }

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from drivelab.report.document import Cell, Column, Proof, Table
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.numbers import DASH, MISSING, amount, duration, is_missing, number, percent, text
-from drivelab.report.view import Cell, Column, Proof, Table
 
 Show = Callable[[Any], str]
 Value = str | Callable[[Any], Any]
@@ -131,7 +131,7 @@ class PageTable:
     caption: str | Callable[[Rows], str]
     rows: Callable[[Inputs, Key], Rows]
     """Selects the rows; without any, there is no table."""
-    fields: Sequence[Field]
+    fields: Sequence[Field] | Callable[[Rows], Iterable[Field]]
     note: str | Callable[[Rows], str] = ""
     collapsed_above: int | None = None
     """Most rows of a table that starts unfolded."""
@@ -145,8 +145,9 @@ class PageTable:
         rows = self.rows(inputs, key)
         if rows:
             caption, note = (of(rows) if callable(of) else of for of in (self.caption, self.note))
+            fields = self.fields(rows) if callable(self.fields) else self.fields
             whole = table(
-                f"{inputs.anchors[key]}-{self.id}", caption, self.fields, rows, note,
+                f"{inputs.anchors[key]}-{self.id}", caption, fields, rows, note,
                 sources=inputs.sources_of(rows) if self.sourced else (),
                 collapsed=self.collapsed_above is not None and len(rows) > self.collapsed_above,
             )  # fmt: skip

@@ -22,11 +22,11 @@ from drivelab.report.delta import (
     tested,
     within_margin,
 )
+from drivelab.report.document import SHOWN, Headline
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.marks import BUSY
 from drivelab.report.numbers import DASH, is_missing, names, percent, quantity
 from drivelab.report.sentences import comparative, remedy, sentence, why_in_doubt, why_not_tested
-from drivelab.report.view import SHOWN, Headline
 from drivelab.tables.labels import SCORE
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from drivelab.campaign.planning import Campaign
-from drivelab.cli.measure.busy import settle
 from drivelab.cli.measure.run import ASK, CONTINUE, WAIT
+from drivelab.cli.measure.runner import settle
 from drivelab.drives.openers import Host
 from drivelab.quick import caveats
 

@@ -21,8 +21,7 @@ import pytest
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
-from drivelab.explore.query import Results, columns, open_results, query
-from drivelab.explore.questions import QUESTIONS
+from drivelab.explore.query import QUESTIONS, Results, columns, open_results, query
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 

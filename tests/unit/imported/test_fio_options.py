@@ -13,7 +13,6 @@ from import_origins import document, job, options
 from drivelab.analysis.deltas.differences import differences_table, known_differences
 from drivelab.core.errors import UserError
 from drivelab.imported import fio_json
-from drivelab.imported.fio_documents import documents
 from drivelab.imported.tables import tables_of, write_tables
 
 
@@ -219,6 +218,6 @@ def test_undefined_numbers_of_c_become_null(tmp_path: Path) -> None:
     """A steady state without a slope; strings are unchanged."""
     path = tmp_path / "a.json"
     path.write_text('{"slope" : -nan, "a": nan, "b": [inf, -inf], "criterion" : "-nan%", "text": "\\" nan, inf"}')
-    assert documents(path)[0][0] == {
+    assert fio_json.documents(path)[0][0] == {
         "slope": None, "a": None, "b": [None, None], "criterion": "-nan%", "text": '" nan, inf',
     }  # fmt: skip

@@ -10,12 +10,11 @@ import pytest
 
 from drivelab.analysis.verdict import FASTER_BEYOND
 from drivelab.report.content import build
-from drivelab.report.document import Report
+from drivelab.report.document import Report, Table
 from drivelab.report.html import render
 from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import DASH, MINUS, MISSING
 from drivelab.report.sections.comparison import capacity_tables
-from drivelab.report.view import Table
 
 Tables = dict[str, pd.DataFrame]
 Plans = list[dict[str, Any]]
@@ -64,7 +63,7 @@ def test_unintended_differences_are_with_the_verdict_and_first_in_the_comparison
     assert ("Intended difference: over-provisioning", "7 % → 28 %") in proof.facts
     warning = banner(report, "also-differs")
     assert warning.reasons == ("op28 against op7: kernel",)
-    assert [link.text for link in warning.affected] == ["op28 · pts-iops"]
+    assert list(warning.affected.values()) == ["op28 · pts-iops"]
     intended = differences[differences["intended"]]
     assert banner(reported({**tables, "differences": intended}), "also-differs") is None
 
@@ -212,7 +211,7 @@ def test_saturation_has_its_cliff_and_its_level_with_its_drift(
     assert shown == ["RND 4KiB 0/100", *fields, "1,486", "1.3 %", drift, "2.200", "4.700"]
     assert table.rows[0][7].small.replace("\u00a0", " ") == f"1,450{DASH}1,520{level}"
     assert table.rows[0][9].small == verdict
-    facts = {fact.name: fact.value.replace("\u00a0", " ") for group in page.groups for fact in group.facts}
+    facts = {fact.name: fact.value.replace("\u00a0", " ") for group in page.groups.values() for fact in group}
     told = f"steady by its own limits, but level NOT steady: drift {drift}"
     assert facts["Values are"] == ("steady" if verdict == "steady" else told)
 

@@ -17,7 +17,7 @@ def facts(drive: dict[str, Any], **plan: Any) -> dict[str, str]:
         {"drives": pd.DataFrame([{"drive": "home", **drive}])}, {}, [{**place, "recording": "r", **plan}]
     )
     groups = fact_groups(inputs, ("home", "test"))
-    return {fact.name: fact.value for group in groups for fact in group.facts}
+    return {fact.name: fact.value for facts in groups.values() for fact in facts}
 
 
 @pytest.mark.parametrize(("transport", "kind"), [("virtio", None), ("sata", "hard disk")])

@@ -9,7 +9,7 @@ from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.values.load_values import load_rows
 from drivelab.analysis.values.summary import pooled
 from drivelab.report.inputs import Inputs
-from drivelab.report.sections.load_tables import load_tables
+from drivelab.report.sections.load_tables import LOAD_TABLES
 
 KEY = ("op7", "test")
 
@@ -22,7 +22,8 @@ def inputs(rates: pd.DataFrame) -> Inputs:
 
 
 def test_the_answer_is_an_interval_with_its_doubts() -> None:
-    answer, rates = load_tables(inputs(frames.loads(("op7",), undecided=True)), KEY)
+    read = inputs(frames.loads(("op7",), undecided=True))
+    answer, rates = (table for declared in LOAD_TABLES for table in declared(read, KEY))
     ((load, sentence, passes, fails, doubts),) = answer.rows
     assert load.text == "RND 4KiB 70/30, poisson arrivals, p99 below 700 µs"
     assert sentence.text == "8,000 IOPS with p99 below 700 µs (between 8,000 and 10,000; 9,000 undecided)"

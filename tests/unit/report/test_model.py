@@ -10,10 +10,9 @@ from drivelab.analysis.deltas.doubts import too_few_recordings
 from drivelab.analysis.verdict import CANNOT_TELL, FASTER_BEYOND, NOT_COMPARED, SAME, SLOWER_BEYOND
 from drivelab.core.errors import UserError
 from drivelab.report.content import build
-from drivelab.report.document import Page, Report
+from drivelab.report.document import Page, Report, Table
 from drivelab.report.numbers import DASH, MINUS, MISSING
 from drivelab.report.sentences import workload_words
-from drivelab.report.view import Table
 
 Tables = dict[str, pd.DataFrame]
 Plans = list[dict[str, Any]]
@@ -29,7 +28,7 @@ def page(report: Report, drive: str, measurement: str) -> Page:
 
 
 def facts(page: Page) -> dict[str, str]:
-    return {fact.name: plain(fact.value) for group in page.groups for fact in group.facts}
+    return {fact.name: plain(fact.value) for facts in page.groups.values() for fact in facts}
 
 
 def sentences(report: Report) -> list[str]:
@@ -328,7 +327,7 @@ def test_few_recordings_show_differences_but_no_verdict(
     report = build({**quiet, "deltas": changed}, study, plans, [], None)
     (banner,) = report.banners
     assert (banner.label, banner.reasons) == ("too few recordings", ("op28 against op7: pts-iops",))
-    assert [link.text for link in banner.affected] == ["op7 · pts-iops", "op28 · pts-iops"]
+    assert list(banner.affected.values()) == ["op7 · pts-iops", "op28 · pts-iops"]
     assert list(map(plain, report.lead)) == [
         f"op28 is 20{DASH}62 % faster than op7 in 2 of 5 headline tests and undecided in 3."
     ]

@@ -11,13 +11,13 @@ import pytest
 
 from drivelab.analysis.verdict import FASTER, SAME
 from drivelab.report import recording_facts
+from drivelab.report.document import Headline, Table
 from drivelab.report.header import fact_groups
 from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import DASH, TIMES
 from drivelab.report.sections.demand_tables import demand_tables, point_table, recovery_tables
 from drivelab.report.sections.values import best_runs_table, merit_table, nines_table
 from drivelab.report.verdict import first_headlines_of_each
-from drivelab.report.view import Headline, Table
 
 KEY = ("op7", "test")
 POINT = {"name": "max", "step": 1, "threads": 4, "queue_depth": 8, "iops": 5000.0, "mean_latency_us": 6400.0,
@@ -46,7 +46,7 @@ def texts(tables: Iterable[Table]) -> list[list[str]]:
 
 
 def facts(of_test: Inputs, key: tuple[str, str] = KEY) -> dict[str, str]:
-    return {fact.name: fact.value for group in fact_groups(of_test, key) for fact in group.facts}
+    return {fact.name: fact.value for facts in fact_groups(of_test, key).values() for fact in facts}
 
 
 def test_a_sweep_is_threads_by_queue_depth() -> None:

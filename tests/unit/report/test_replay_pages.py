@@ -13,9 +13,8 @@ from drivelab.analysis.values.summary import summary_table
 from drivelab.analysis.verdict import CANNOT_TELL, IN_RECORDINGS
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.content import build
-from drivelab.report.document import Page, Report
+from drivelab.report.document import Page, Report, Table
 from drivelab.report.sections.replays import REPLAY_TABLES
-from drivelab.report.view import Table
 from drivelab.tables.schemas import SCHEMAS
 
 STUDY = {"name": "demo", "title": "Replays", "basis": "op7", "rse_threshold_pct": 5.0}
@@ -67,7 +66,7 @@ def test_without_deadlines_there_is_no_issue_error() -> None:
 def test_a_partial_replay_of_a_lossy_trace_is_marked_everywhere() -> None:
     report, _ = study_of({"partial": True, "lost": 7})
     (banner,) = [banner for banner in report.banners if banner.id == "partial"]
-    assert [link.anchor for link in banner.affected] == [page(report, "op7").id]
+    assert list(banner.affected) == [page(report, "op7").id]
     assert "300 of 600 requests completed or failed" in banner.reasons[0]
     assert "partial replay" in page(report, "op7").labels
     assert "partial replay" not in page(report, "op28").labels

@@ -182,7 +182,7 @@ def as_mapping(comparison: Comparison, *, origin: bool) -> dict[str, Any]:
     With `origin`, it also has the rows of table `summary` of both sides.
     """
     from drivelab.analysis.deltas.differences import known_differences
-    from drivelab.explore.origin import origins
+    from drivelab.explore.comparison_lines import origins
 
     return {
         "basis": comparison.basis,
@@ -228,8 +228,7 @@ def _show(comparisons: Sequence[Comparison], options: argparse.Namespace) -> Non
     from rich.markup import escape
 
     from drivelab.core.terminal import say, wide_console
-    from drivelab.explore.comparison_lines import print_values
-    from drivelab.explore.origin import origin_lines
+    from drivelab.explore.comparison_lines import origin_lines, print_values
 
     def put(text: str, style: str = "") -> None:
         console.print(escape(text), style=style)
@@ -262,9 +261,7 @@ def _show(comparisons: Sequence[Comparison], options: argparse.Namespace) -> Non
         columns = ("condition", names[basis], names[comparison.comparison], "")
         print_table(columns, _conditions(comparison))
     if options.origin:
-        say("\nWhere the values come from; 'drivelab verify RECORDING' checks a recording:")
-        for line in origin_lines(comparisons):
-            say(line)
+        say("\nWhere the values come from; 'drivelab verify RECORDING' checks a recording:", *origin_lines(comparisons))
 
 
 def _condition_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:

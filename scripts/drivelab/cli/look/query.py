@@ -74,7 +74,7 @@ def _query(options: argparse.Namespace) -> int:
 
 def _statement(text: str | None) -> str | None:
     """Return the SQL that the user means: a statement, the number of a ready question, or a table to describe."""
-    from drivelab.explore.questions import QUESTIONS
+    from drivelab.explore.query import QUESTIONS
     from drivelab.tables.schemas import SCHEMAS
 
     if text is not None and text.isdecimal():
@@ -87,8 +87,7 @@ def _statement(text: str | None) -> str | None:
 def _list(results: Results, form: str) -> None:
     import pyarrow as pa
 
-    from drivelab.explore.query import columns
-    from drivelab.explore.questions import QUESTIONS
+    from drivelab.explore.query import QUESTIONS, columns
 
     tables = columns(results)
     if form != "table":

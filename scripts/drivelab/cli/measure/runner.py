@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,20 +18,21 @@ from drivelab.campaign.capture import refuse_foreign_campaign
 from drivelab.campaign.outlook import headline, outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.cli.measure import cluster
-from drivelab.cli.measure.busy import settle
 from drivelab.cli.measure.plan import growth_lines
 from drivelab.cli.measure.progress_view import ProgressView
-from drivelab.cli.measure.run import CONTINUE
+from drivelab.cli.measure.run import ASK, CONTINUE, WAIT
 from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import live_display, say
 from drivelab.core.units import format_duration
 from drivelab.drives.approved import ApprovedDevice
 from drivelab.host.settings import for_study
+from drivelab.host.stack.stack import disks, layers
 from drivelab.host.temporary import recover_all
 from drivelab.plan.design import LOOKS
 from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.places import ROOT, VARIABLE, restored_folder
+from drivelab.quick.caveats import Cause, disturbances, warnings
 from drivelab.recording.folders import is_recorded
 from drivelab.recording.writer import write_json
 from drivelab.run import consent
@@ -110,9 +111,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
 def _run(campaign: Campaign, engine: _Engine) -> bool:
     """Run what is unfinished, and return whether all of it succeeded; say why not."""
     layout = Layout(campaign)
-    for message in engine.submission.clear_queue() if engine.submission else ():
-        say(message)
-    say(headline(campaign))
+    say(*(engine.submission.clear_queue() if engine.submission else ()), headline(campaign))
     logs, status = campaign.study.results / "logs", None
     try:
         status = _snakemake(campaign, engine, logs / "snakemake.log")
@@ -166,8 +165,7 @@ def _grown(campaign: Campaign, path: Path) -> Campaign | None:
     from drivelab.campaign import growth as growth_looks  # imports scipy, which is slow
 
     growth, found = growth_looks.look(study, study.growth, growth_looks.headline_rows(campaign))
-    for sentence in found:
-        say(sentence)
+    say(*found)
     if growth is None:
         return None
     grown = Campaign.load(path, everywhere=campaign.everywhere, growth=growth)
@@ -196,8 +194,7 @@ def _show_and_agree(campaign: Campaign, yes: bool, approved: Mapping[str, Approv
 @contextmanager
 def _host_settings(campaign: Campaign) -> Iterator[None]:
     """Restore settings that killed runs left changed; apply the study's host settings while it runs."""
-    for message in recover_all():
-        say(message)
+    say(*recover_all())
     if not campaign.needs_fio or campaign.everywhere:
         yield
         return
@@ -237,8 +234,7 @@ def _snakemake(campaign: Campaign, engine: _Engine, log: Path, more: Sequence[st
             os.killpg(process.pid, signal.SIGINT if submission else signal.SIGTERM)
             process.wait()
             messages += submission.cancel() if submission else []  # jobs submitted meanwhile
-            for message in dict.fromkeys(messages):
-                say(message)
+            say(*dict.fromkeys(messages))
             raise
     return process.returncode
 
@@ -289,6 +285,49 @@ def _print_result(campaign: Campaign, seconds: float) -> None:
     say(f"Done in {format_duration(seconds)}. Report: {shown / 'report/index.html'}")
     tables = campaign.study.results / "tables"
     recordings = [planned.plan.recording for planned in campaign.plans]
-    for line in first_headlines(headline_inputs(tables, recordings, campaign.study.basis)):
-        say(f"  {line}")
-    say(left_out_words(tables / "exclusions.parquet"))
+    headlines = first_headlines(headline_inputs(tables, recordings, campaign.study.basis))
+    say(*(f"  {line}" for line in headlines), left_out_words(tables / "exclusions.parquet"))
+
+
+_QUESTION = "Wait until the machine is idle (w), continue now (c), or stop (s)? [w] "
+
+
+def settle(
+    campaign: Campaign, when_busy: str, look: Callable[[Sequence[str]], tuple[Cause, ...]] = disturbances
+) -> bool:
+    """Return whether to start a study now, after waiting if the user wants that.
+
+    Looks at the CPUs and at the drives for a second, if anything is left to measure here in real time. With
+    `when_busy` ASK the user chooses; without a terminal the study continues, and disturbed cells become tainted.
+    """
+    rows = {plan.sheet_drive: campaign.sheet[plan.sheet_drive] for plan in campaign.to_do if plan.clock == "wall"}
+    if not rows:
+        return True
+    devices = (Path(row.device) for row in rows.values() if row.virtual is None)
+    names = [name for device in devices if device.exists() for name in disks(layers(device))]
+    found = look(names)
+    if not found:
+        return True
+    for sentence in warnings(found):
+        _tell(f"warning: {sentence}")
+    choice = when_busy
+    if choice == ASK:
+        choice = _answer() if sys.stdin.isatty() and sys.stderr.isatty() else CONTINUE
+    if choice == WAIT:
+        _tell("Waiting until the machine is idle. Ctrl-C stops.")
+        while look(names):
+            pass
+        _tell("The machine is idle now.")
+    elif choice == CONTINUE:
+        _tell("Continuing: what is disturbed is measured again if the load passes, or marked as tainted.")
+    return choice in (WAIT, CONTINUE)
+
+
+def _answer() -> str:
+    print(_QUESTION, end="", file=sys.stderr, flush=True)
+    answers = {"\n": WAIT, "w": WAIT, "c": CONTINUE}
+    return answers.get(sys.stdin.readline().lower()[:1], "stop")
+
+
+def _tell(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -46,22 +46,16 @@ def add_parser(commands: Any) -> None:
     action = actions.add_parser(
         "check", help="check studies: settings, drives, budgets, conflicts between studies; touches nothing"
     )
-    _add_studies(action)
+    action.studies()
     action.flag("--json", "print the checked studies as JSON")
     action.set_defaults(handler=_check)
 
     action = actions.add_parser(
         "status", help="show for each drive what is done, running, to do or failed, from files alone"
     )
-    _add_studies(action)
+    action.studies()
     action.flag("--json", "print all known facts as JSON")
     action.set_defaults(handler=_status)
-
-
-def _add_studies(action: argparse.ArgumentParser) -> None:
-    action.add_argument(
-        "studies", nargs="*", default=[DEFAULT_STUDY], metavar="STUDY", help=f"study file (default {DEFAULT_STUDY})"
-    )
 
 
 def _new(options: argparse.Namespace) -> int:

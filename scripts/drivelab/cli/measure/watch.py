@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.cli.measure.study import all_in_project, refuse_same_name
-from drivelab.plan.study import DEFAULT_STUDY
 
 
 def add_parser(commands: Any) -> None:
@@ -20,7 +19,7 @@ def add_parser(commands: Any) -> None:
         "was done. In a pipe, it prints a line for each change and ends with the studies. It only reads files of the "
         "results folder, so you can start and stop it at any time, even if no study runs.",
     )
-    parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"study file (default {DEFAULT_STUDY})")
+    parser.studies()
     parser.add_argument(
         "--html", type=Path, metavar="FILE", help="also write the view as a page that reloads itself in a browser"
     )
@@ -31,7 +30,7 @@ def _watch(options: argparse.Namespace) -> int:
     from drivelab.watch.study_view import StudyFacts, StudyWatch
     from drivelab.watch.text import show
 
-    studies = [StudyWatch(StudyFacts.load(path)) for path in all_in_project(options.studies or [DEFAULT_STUDY])]
+    studies = [StudyWatch(StudyFacts.load(path)) for path in all_in_project(options.studies)]
     refuse_same_name([study.facts.name for study in studies])
     os.nice(19)  # measurements on this host go first
     try:

@@ -10,13 +10,11 @@ from typing import Any
 
 from drivelab.cli.start.init import project_or_home
 from drivelab.core.errors import UserError
-from drivelab.core.terminal import console, print_json, say
+from drivelab.core.terminal import print_json, say, wide_console
 from drivelab.plan.places import COMMAND
 
 _SHEET = Path("config/drives.tsv")
 _LEAST_S = 60.0
-_NO_LIMIT = 100_000
-"""Columns without a terminal: a program may read the lines."""
 
 
 def add_parser(commands: Any) -> None:
@@ -68,12 +66,11 @@ def _quick(options: argparse.Namespace) -> int:
     output = None if options.output is None else options.output.absolute()
     if output is not None:
         _refuse_unwritable(output)
-    for message in recover_all():
-        say(message, stderr=True)
+    say(*recover_all(), stderr=True)
     here = Path.cwd()
     os.chdir(project)
     planned = plan_looks(rows, time_s, size_bytes)
-    screen = console(stderr=options.json, highlight=False, width=None if sys.stdout.isatty() else _NO_LIMIT)
+    screen = wide_console(stderr=options.json)
     for line in announcement(planned):
         screen.print(line, markup=False)
     agree(planned, options.yes)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import argparse
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 Argument = Mapping[str, Any]
+Answer = tuple[object, Iterable[str]]
+"""What an action prints: a value as JSON, or lines for people."""
 TRACE: Argument = {"metavar": "TRACE", "help": "trace in Parquet, or a name of the catalogue in traces/"}
 FILE: Argument = {"type": Path, "metavar": "FILE", "help": "trace file in another format"}
 FORMAT: Argument = {"metavar": "F", "help": "format of the file (default: detected from the content)"}
@@ -18,7 +23,12 @@ def output(metavar: str, words: str) -> Argument:
 
 
 def add_action(
-    actions: Any, name: str, handler: Callable[..., int], words: str, arguments: Mapping[str, Argument], more: str = ""
+    actions: Any,
+    name: str,
+    answer: Callable[[argparse.Namespace], Answer],
+    words: str,
+    arguments: Mapping[str, Argument],
+    more: str = "",
 ) -> None:
     """Register an action with the sub-parsers of `drivelab trace`; each has `--json`.
 
@@ -31,4 +41,11 @@ def add_action(
     for argument, facts in arguments.items():
         action.add_argument(*(["-o"] if argument == "--output" else []), argument, **facts)
     action.add_argument("--json", action="store_true", help="print the result as JSON")
-    action.set_defaults(handler=handler)
+    action.set_defaults(handler=partial(_carry_out, answer))
+
+
+def _carry_out(answer: Callable[[argparse.Namespace], Answer], options: argparse.Namespace) -> int:
+    value, lines = answer(options)
+    for line in [json.dumps(value, indent=1)] if options.json else lines:
+        print(line)
+    return 0

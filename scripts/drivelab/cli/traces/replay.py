@@ -85,8 +85,7 @@ def _replay(options: argparse.Namespace) -> int:
     from drivelab.trace import trace_catalogue
 
     trace = trace_catalogue.locate(options.trace)
-    for message in recover_all():
-        say(message, stderr=True)
+    say(*recover_all(), stderr=True)
     report = single_replay.replay(
         trace,
         options.target,
@@ -222,10 +221,9 @@ def _depth(depth: Mapping[str, Any]) -> str:
 
 
 def _us(value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    divisor, unit = next((scale for scale in ((1e6, "s"), (1e3, "ms")) if abs(value) >= scale[0]), (1.0, "µs"))
-    return f"{value / divisor:.3g} {unit}"
+    from drivelab.plan.loops import time_words
+
+    return "unknown" if value is None else time_words(value)
 
 
 def _number(value: float | None) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from drivelab.cli.traces import trace_filter, trace_info
-from drivelab.cli.traces.action import FILE, FORMAT, TRACE, add_action, output
+from drivelab.cli.traces.action import FILE, FORMAT, TRACE, Answer, add_action, output
 
 
 def add_parser(commands: Any) -> None:
@@ -59,36 +58,34 @@ def _add_conversions(actions: Any) -> None:
     add_action(actions, "formats", _formats, "list the formats for import and export", {})
 
 
-def _decode(options: argparse.Namespace) -> int:
+def _decode(options: argparse.Namespace) -> Answer:
     from drivelab.trace.decode import decode
-    from drivelab.trace.parquet_schema import has_queue_times
 
     summary = decode(options.source, options.output, device=options.device)
-    if options.json:
-        print(json.dumps(summary, indent=1))
-        return 0
+    return summary, _decode_lines(summary, options.output)
+
+
+def _decode_lines(summary: Mapping[str, Any], output: Path) -> Iterator[str]:
+    from drivelab.trace.parquet_schema import has_queue_times
+
     actions = " ".join(f"{name} {count}" for name, count in summary["events_by_action"].items())
-    print(f"{options.output}: {summary['requests']} requests of {summary['events']} events ({actions})")
+    yield f"{output}: {summary['requests']} requests of {summary['events']} events ({actions})"
     if not has_queue_times(summary):
-        print("no queue events: requests begin when they were issued to the drive")
+        yield "no queue events: requests begin when they were issued to the drive"
     for kind, title in (("unmatched", "unmatched"), ("lost", "LOSSY, missing")):
         if counts := summary[kind]:
-            print(f"{title}: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()))
-    return 0
+            yield f"{title}: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
 
 
-def _list(options: argparse.Namespace) -> int:
+def _list(options: argparse.Namespace) -> Answer:
     from drivelab.core.units import format_amount
     from drivelab.trace import trace_catalogue
 
     entries = trace_catalogue.load().values()
-    if options.json:
-        print(json.dumps([{**asdict(entry), "path": str(entry.path)} for entry in entries], indent=1))
-        return 0
-    for entry in entries:
-        capacity = format_amount(entry.capacity_bytes)
-        print(f"{entry.name}: {entry.title} ({entry.requests:,} requests, drive of {capacity})")
-    return 0
+    return [{**asdict(entry), "path": str(entry.path)} for entry in entries], (
+        f"{entry.name}: {entry.title} ({entry.requests:,} requests, drive of {format_amount(entry.capacity_bytes)})"
+        for entry in entries
+    )
 
 
 def _count(text: str) -> int:
@@ -97,77 +94,61 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _import(options: argparse.Namespace) -> int:
+def _import(options: argparse.Namespace) -> Answer:
     from drivelab.trace.formats.common.importing import import_trace
 
     wanted = {"format_name": options.format, "volume": options.volume, "max_malformed": options.max_malformed}
     report = asdict(import_trace(options.file, options.output, **wanted))
-    if options.json:
-        print(json.dumps(report, indent=1))
-        return 0
-    for line in report.pop("malformed_first"):
-        print(f"malformed: {', '.join(f'{name} {value}' for name, value in line.items())}")
+    return report, _import_lines({**report})
+
+
+def _import_lines(report: dict[str, Any]) -> Iterator[str]:
     unterminated = report.pop("unterminated")
-    _print(report)
+    for line in report.pop("malformed_first"):
+        yield f"malformed: {', '.join(f'{name} {value}' for name, value in line.items())}"
+    yield from _facts(report)
     if unterminated:
-        print("the last line has no newline; it was imported, but the file may be truncated")
-    return 0
+        yield "the last line has no newline; it was imported, but the file may be truncated"
 
 
-def _volumes(options: argparse.Namespace) -> int:
+def _volumes(options: argparse.Namespace) -> Answer:
     from drivelab.trace.formats.common.importing import list_volumes
 
     volumes, tally = list_volumes(options.file, format_name=options.format)
-    if options.json:
-        print(json.dumps({"volumes": volumes, "malformed": tally.malformed}, indent=1))
-        return 0
-    for name, count in volumes.items():
-        print(f"{name or '(the format has no volumes)'}: {count}")
+    lines = [f"{name or '(the format has no volumes)'}: {count}" for name, count in volumes.items()]
     if tally.malformed:
-        print(f"malformed {tally.unit}s: {tally.malformed}, the first is {tally.first[0][0]} ({tally.first[0][1]})")
-    return 0
+        place, reason = tally.first[0]
+        lines.append(f"malformed {tally.unit}s: {tally.malformed}, the first is {place} ({reason})")
+    return {"volumes": volumes, "malformed": tally.malformed}, lines
 
 
-def _export(options: argparse.Namespace) -> int:
+def _export(options: argparse.Namespace) -> Answer:
     from drivelab.trace import trace_catalogue
     from drivelab.trace.formats.common.exporting import export_trace
 
     source = trace_catalogue.locate(options.trace)
     report = asdict(export_trace(source, options.output, format_name=options.format, volume=options.name))
-    if options.json:
-        print(json.dumps(report, indent=1))
-    else:
-        _print(report)
-    return 0
+    return report, _facts(report)
 
 
-def _formats(options: argparse.Namespace) -> int:
+def _formats(options: argparse.Namespace) -> Answer:
     from drivelab.trace.formats import all_formats
 
     formats = [
-        {
-            "name": form.name,
-            "what": form.title,
-            "columns": form.columns,
-            "units": form.units,
-            "import": True,
-            "export": form.write is not None,
-        }
+        {"name": form.name, "what": form.title, "columns": form.columns, "units": form.units, "import": True,
+         "export": form.write is not None}
         for form in all_formats().values()
-    ]
-    if options.json:
-        print(json.dumps(formats, indent=1))
-        return 0
-    for form in formats:
-        ways = [way for way in ("import", "export") if form[way]]
-        print(f"{form['name']}: {form['what']} ({', '.join(ways)})")
-        print(f"  columns: {form['columns']}\n  units: {form['units']}")
-    return 0
+    ]  # fmt: skip
+    return formats, (
+        f"{form['name']}: {form['what']} ({', '.join(way for way in ('import', 'export') if form[way])})\n"
+        f"  columns: {form['columns']}\n  units: {form['units']}"
+        for form in formats
+    )
 
 
-def _print(facts: Mapping[str, Any]) -> None:
+def _facts(facts: Mapping[str, Any]) -> Iterator[str]:
     for name, value in facts.items():
         if isinstance(value, dict):
             value = ", ".join(f"{kind} {count}" for kind, count in value.items()) or "none"
         if value not in (None, ""):
-            print(f"{name.replace('_', ' ')}: {value}")
+            yield f"{name.replace('_', ' ')}: {value}"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from drivelab.cli.traces.action import TRACE, Argument, add_action, output
+from drivelab.cli.traces.action import TRACE, Answer, Argument, add_action, output
 from drivelab.core.errors import UserError
 from drivelab.core.units import counted, format_amount, parse_amount, parse_duration, parse_size
 
@@ -56,7 +55,7 @@ def add_actions(actions: Any) -> None:
     add_action(actions, "synthesise", _synthesise, words, arguments, more)
 
 
-def _filter(options: argparse.Namespace) -> int:
+def _filter(options: argparse.Namespace) -> Answer:
     from drivelab.trace import trace_catalogue
     from drivelab.trace.derive.filter import Filter, filter_trace
 
@@ -78,13 +77,10 @@ def _filter(options: argparse.Namespace) -> int:
         written_bytes=None if options.written is None else round(parse_amount(options.written)),
     )
     entry = filter_trace(trace_catalogue.locate(options.trace), options.output, chosen)
-    if options.json:
-        print(json.dumps(entry, indent=1))
-        return 0
-    print(f"{options.output}: {counted(entry['requests'], 'request')}")
-    for sentence in _sentences(entry):
-        print(f"  {sentence}")
-    return 0
+    return entry, [
+        f"{options.output}: {counted(entry['requests'], 'request')}",
+        *(f"  {sentence}" for sentence in _sentences(entry)),
+    ]
 
 
 def time_ns(text: str) -> int:
@@ -166,21 +162,17 @@ def _sentences(entry: Mapping[str, Any]) -> Iterator[str]:
             yield f"{title}, like its source {source['file']}: {counts}"
 
 
-def _synthesise(options: argparse.Namespace) -> int:
+def _synthesise(options: argparse.Namespace) -> Answer:
     from drivelab.trace import trace_catalogue
     from drivelab.trace.derive.synthesise import synthesise
 
     source = trace_catalogue.locate(options.trace)
     report = synthesise(source, options.output, streams=options.streams, block_bytes=parse_size(options.block))
-    if options.json:
-        print(json.dumps(report, indent=1))
-        return 0
-    print(f"{options.output}: protocol '{report['name']}', {len(report['streams'])} streams")
-    print(f"  {'share':>7}  {'requests':>10}  {'depth':>5}  stream")
+    lines = [
+        f"{options.output}: protocol '{report['name']}', {len(report['streams'])} streams",
+        f"  {'share':>7}  {'requests':>10}  {'depth':>5}  stream",
+    ]
     for stream in report["streams"]:
         depth = "-" if stream["depth"] is None else f"{stream['depth']:.2f}"
-        print(f"  {stream['share_pct']:6.2f}%  {stream['requests']:10}  {depth:>5}  {stream['workload']}")
-    print("Lost properties of the trace:")
-    for text in report["not_carried_over"]:
-        print(f"  * {text}")
-    return 0
+        lines.append(f"  {stream['share_pct']:6.2f}%  {stream['requests']:10}  {depth:>5}  {stream['workload']}")
+    return report, [*lines, "Lost properties of the trace:", *(f"  * {text}" for text in report["not_carried_over"])]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.cli.traces.action import Argument, add_action
 from drivelab.core.terminal import console
 from drivelab.core.units import format_amount, format_size
+from drivelab.report.numbers import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,13 +22,13 @@ _STREAMS = 9
 
 def add_actions(actions: Any) -> None:
     """Register `info` with the actions of `drivelab trace`."""
-    arguments: dict[str, Argument] = {
-        "file": {"metavar": "FILE", "help": "trace in Parquet, or a name of the catalogue in traces/"},
-        "--tables": {"type": Path, "metavar": "DIR", "help": "write the tables to DIR as Parquet"},
-        "--figures": {"type": Path, "metavar": "DIR", "help": "draw the figures to DIR as SVG and PNG"},
-    }
     more = "Characterises a trace of any length in bounded memory. docs/trace_statistics.md defines the numbers."
-    add_action(actions, "info", _info, "show the statistics of a trace", arguments, more)
+    action = actions.add_parser("info", help="show the statistics of a trace", description=more)
+    action.add_argument("file", metavar="FILE", help="trace in Parquet, or a name of the catalogue in traces/")
+    action.add_argument("--tables", type=Path, metavar="DIR", help="write the tables to DIR as Parquet")
+    action.add_argument("--figures", type=Path, metavar="DIR", help="draw the figures to DIR as SVG and PNG")
+    action.add_argument("--json", action="store_true", help="print the result as JSON")
+    action.set_defaults(handler=_info)
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -79,7 +78,7 @@ def _origin(facts: pd.Series) -> str:
     parts = (
         f"application {facts['application']}" if facts["application"] else None,
         f"captured with {facts['backend']}" if facts["backend"] else None,
-        f"drive of {format_amount(int(capacity))}" if _known(capacity) else None,
+        f"drive of {format_amount(int(capacity))}" if not is_missing(capacity) else None,
         f"kernel {facts['kernel']}" if facts["kernel"] else None,
         f"begins {facts['first_event']}" if facts["first_event"] else None,
     )
@@ -91,10 +90,10 @@ def _lines(facts: pd.Series) -> Table:
 
     def depth(name: str) -> str:
         values = [facts[f"{name}_{what}"] for what in ("mean", "p99", "max")]
-        return "{} mean, {} p99, {} largest".format(*map(_plain, values)) if _known(values[0]) else "unknown"
+        return "{} mean, {} p99, {} largest".format(*map(_plain, values)) if not is_missing(values[0]) else "unknown"
 
     counts = [f"{facts[name]:,} {name}" for name in ("split", "requeued") if facts[name]]
-    merged = f"{int(facts['merged']):,} merged" if _known(facts["merged"]) else "merges unknown"
+    merged = f"{int(facts['merged']):,} merged" if not is_missing(facts["merged"]) else "merges unknown"
     table = Table.grid(padding=(0, 2))
     for name, value in (
         ("requests", f"{facts['requests']:,} in {_time(facts['duration_s'] * 1e6)}; {', '.join([merged, *counts])}"),
@@ -140,7 +139,7 @@ def _operations(operations: pd.DataFrame) -> Table:
             f"{row['requests']:,}",
             format_amount(row["bytes"]) if row["bytes"] else "",
             *sizes,
-            _share(row["sequential_share_pct"]) if _known(row["sequential_share_pct"]) else "",
+            _share(row["sequential_share_pct"]) if not is_missing(row["sequential_share_pct"]) else "",
             *(_time(row[name]) for name in names),
         )
     return table
@@ -174,21 +173,17 @@ def _threshold(facts: pd.Series) -> str:
     return "" if facts["idle_basis"] == "nothing in flight" else f", longer than {_time(facts['idle_gap_s'] * 1e6)}"
 
 
-def _known(value: Any) -> bool:
-    return value is not None and not (isinstance(value, float) and math.isnan(value))
-
-
 def _plain(value: float) -> str:
-    return f"{value:.3g}" if _known(value) else "unknown"
+    return f"{value:.3g}" if not is_missing(value) else "unknown"
 
 
 def _share(value: float) -> str:
-    return f"{value:.1f} %" if _known(value) else "-"
+    return f"{value:.1f} %" if not is_missing(value) else "-"
 
 
 def _time(value_us: float) -> str:
     """Format a time with a fitting unit and three digits; `-` if unknown."""
-    if not _known(value_us):
+    if is_missing(value_us):
         return "-"
     for factor, unit in _UNITS_US:
         if value_us >= 0.9995 * factor:

@@ -62,8 +62,6 @@ _JUDGED = {
     "load_rates": ("taint_reason", "rate"),
 }
 """Column with the reason for which rows of a table do not count, and the name of a row."""
-JUDGED = (*_JUDGED, "exclusions")
-"""Tables that can exclude values."""
 _MOST = 6
 _LINE_IN = 0.175
 
@@ -147,11 +145,6 @@ def draw_trace(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame], *,
     for name, stem in stems.items():
         stem.parent.mkdir(parents=True, exist_ok=True)
         style.save(render(name, tables), stem, png=png)
-
-
-def tables_of(name: str) -> list[str]:
-    """Return the tables that the figure `name` may depend on."""
-    return [*FIGURES[name].required, FIGURES[name].values, *JUDGED]
 
 
 def _what_is_left(

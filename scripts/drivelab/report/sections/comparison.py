@@ -10,6 +10,7 @@ from drivelab.analysis.deltas.variation import HOSTS, RECORDINGS, ROUNDS, SOURCE
 from drivelab.core.grouping import grouped
 from drivelab.core.units import format_size
 from drivelab.report.delta import footnote
+from drivelab.report.document import Cell, Table
 from drivelab.report.inputs import Inputs, Row, main_question
 from drivelab.report.marks import marks, notes
 from drivelab.report.numbers import (
@@ -31,7 +32,6 @@ from drivelab.report.sections.replays import basis_scores, relative_score, score
 from drivelab.report.sections.values import summary_cell
 from drivelab.report.sentences import with_reasons
 from drivelab.report.table import Field, fields, of_each, percentages, table, words
-from drivelab.report.view import Cell, Table
 from drivelab.tables.labels import SCORE, score_label
 
 _FEWEST = 2
@@ -207,17 +207,14 @@ def size_tables(inputs: Inputs) -> Iterator[Table]:
                 f"{name}: {heading(metric, shown[0]['unit'])}, by block size",
                 (
                     words("Block size", "size"), words("R/W mix %", "mix"),
-                    *of_each(inputs.drives, lambda drive, row: _marked(row["values"][drive])),
+                    *of_each(inputs.drives, lambda drive, row: summary_cell(row["values"][drive],
+                                                                            marks(row["values"][drive]))),
                 ),
                 rows,
                 notes(shown),
                 sources=inputs.sources_of(shown),
                 group=name,
             )  # fmt: skip
-
-
-def _marked(row: Row | None) -> Cell:
-    return summary_cell(row, marks(row))
 
 
 def variation_table(inputs: Inputs, measurement: str) -> Iterator[Table]:

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.core.grouping import grouped
 from drivelab.criteria.inert import CANNOT_ACT, reason
+from drivelab.report.document import Cell, Table
 from drivelab.report.header import shown
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.numbers import MISSING, is_missing, text
 from drivelab.report.table import Field, cell, durations, fields, of_each, sizes, table, words
-from drivelab.report.view import Cell, Table
 
 _MANY_ROWS = 30
 _IDENTITY = {"Serial", "Device", "Host"}
@@ -194,14 +194,7 @@ def host_settings(plans: Sequence[Row]) -> Iterator[Table]:
         count = len({row["recording"] for row in alike})
         rows.append({**alike[0], "recordings": "all" if count == len(checked) else f"{count} of {len(checked)}"})
     scenarios = ", ".join(dict.fromkeys(str(plan.get("scenario")) for plan in checked))
-    nothing = {
-        "name": "All settings",
-        "scope": "",
-        "state": "as wanted",
-        "wanted": "",
-        "effect": "",
-        "recordings": "all",
-    }
+    nothing = {**dict.fromkeys(names, ""), "name": "All settings", "state": "as wanted", "recordings": "all"}
     yield table(
         "host-settings",
         f"Host settings that differ from the scenario ({scenarios})",

@@ -12,15 +12,14 @@ from drivelab.analysis.deltas.inference import compared
 from drivelab.analysis.deltas.main_values import Value, main_values
 from drivelab.core.grouping import grouped
 from drivelab.report.delta import TONES, comparable, delta_words, footnote, interval, outcome, whys
-from drivelab.report.document import MANY, QUESTIONS
-from drivelab.report.inputs import Inputs, Key, Row, question_of
+from drivelab.report.document import MANY, QUESTIONS, Cell, Table
+from drivelab.report.inputs import Inputs, Row, question_of
 from drivelab.report.numbers import DASH, heading, metric_name, metric_order, quantities, text, unit_of
 from drivelab.report.sections.proof import delta_proof, value_proof
 from drivelab.report.sections.replays import score_formula
 from drivelab.report.sentences import with_reasons
 from drivelab.report.table import Field, cell, of_each, table, words
 from drivelab.report.verdict import headline_deltas, subject_of
-from drivelab.report.view import Cell, Table
 
 _MANY_ROWS = 30
 
@@ -95,14 +94,13 @@ def verdict_table(inputs: Inputs) -> Table | None:
     )
 
 
-def _page(delta: Row) -> Key:
-    return delta["comparison"], delta["measurement"]
-
-
 def _of_drives(inputs: Inputs, rows: list[Row]) -> Iterator[Field]:
     """Yield the fields of a table with a row for each delta."""
-    anchors = inputs.anchors
-    yield words("Drive", lambda row: Cell(row["comparison"], anchor=anchors.get(_page(row), "")))
+
+    def drive(row: Row) -> Cell:
+        return Cell(row["comparison"], anchor=inputs.anchors.get((row["comparison"], row["measurement"]), ""))
+
+    yield words("Drive", drive)
     yield words("Workload", "cell_label", "measurement")
     yield Field("Δ", lambda row: _judged(inputs, row))
     yield words("Metric", _metric)

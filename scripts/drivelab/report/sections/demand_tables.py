@@ -9,12 +9,12 @@ from functools import partial
 import pandas as pd
 
 from drivelab.analysis.values.recovery import CrossStimulus, StimulusRecovery, cross_stimulus, idle_recovery
+from drivelab.report.document import Cell, Table
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.marks import taint_note
 from drivelab.report.numbers import DASH, capital, duration, heading, is_missing, quantity
 from drivelab.report.sections.values import summary_cell
-from drivelab.report.table import Field, durations, fields, of_each, sizes, table, words
-from drivelab.report.view import Cell, Table
+from drivelab.report.table import Field, PageTable, Rows, durations, fields, of_each, sizes, table, told_apart, words
 from drivelab.tables.labels import demand
 
 _LABEL = re.compile(r"(?P<workload>.*) T(?P<threads>\d+)Q(?P<depth>\d+)(?P<turn>,.*)?")
@@ -38,10 +38,7 @@ def demand_tables(inputs: Inputs, key: Key) -> Iterator[Table]:
             f"{inputs.anchors[key]}-demand-{place}",
             f"{capital(heading(metric, first['unit']))}: threads by queue depth per thread, {workload} "
             f"({first['statistic']})",
-            (
-                words("Threads", str),
-                *of_each(sorted({depth for _, depth in points}), partial(_at, points), "Q{}"),
-            ),
+            (words("Threads", str), *of_each(sorted({depth for _, depth in points}), partial(_at, points), "Q{}")),
             sorted({count for count, _ in points}),
             sources=inputs.sources_of(points.values()),
         )
@@ -51,30 +48,19 @@ def _at(points: Mapping[tuple[int, int], Row], depth: int, threads: int) -> Cell
     return summary_cell(points.get((threads, depth)))
 
 
-def point_table(inputs: Inputs, key: Key) -> Iterator[Table]:
-    """Yield the points that a measurement chose from its sweep."""
-    plans = [plan for plan in inputs.plans_of(key) if plan.get("points")]
-    points = [
-        {**point, "of": f", run {plan['run']}" if len(plans) > 1 else ""} for plan in plans for point in plan["points"]
-    ]
-    if not points:
-        return
+def _points(inputs: Inputs, key: Key) -> Rows:
+    """Select the points that a measurement chose from its sweep."""
+    points = [{**point, "recording": plan["recording"], "run": plan["run"]}
+              for plan in inputs.plans_of(key) for point in plan.get("points") or ()]  # fmt: skip
+    return told_apart(points, "run", ", run {}")
+
+
+def _point_fields(points: Rows) -> Iterator[Field]:
     limits = dict.fromkeys(quantity(float(point["response_time_us"]) / 1000, "ms") for point in points)
-    yield table(
-        f"{inputs.anchors[key]}-points",
-        "Points chosen from the sweep",
-        (
-            words("Point", _point),
-            *fields(threads="Threads", queue_depth="Queue depth per thread", iops="IOPS",
-                    mean_latency_us="Mean latency, µs"),
-            words(f"Mean latency below {' or '.join(limits)}", _limit),
-        ),
-        points,
-        "MAX: highest IOPS with a mean latency below the limit; if all are above it, the lowest latency. MIN: "
-        "lowest demand. MID: IOPS nearest to the middle of MIN and MAX. drivelab chose the points during the "
-        "measurement, from the sweep's window, and then tested each with these threads and depths.",
-        sources=inputs.sources_of(plans),
-    )  # fmt: skip
+    yield words("Point", _point)
+    yield from fields(threads="Threads", queue_depth="Queue depth per thread", iops="IOPS",
+                      mean_latency_us="Mean latency, µs")  # fmt: skip
+    yield words(f"Mean latency below {' or '.join(limits)}", _limit)
 
 
 def _point(point: Row) -> Cell:
@@ -85,6 +71,14 @@ def _limit(point: Row) -> Cell:
     if is_missing(point.get("limit_met")):
         return Cell(DASH)
     return Cell("yes", tone="good") if point["limit_met"] else Cell("NO", tone="bad")
+
+
+point_table = PageTable(
+    "points", "Points chosen from the sweep", _points, _point_fields,
+    "MAX: highest IOPS with a mean latency below the limit; if all are above it, the lowest latency. MIN: "
+    "lowest demand. MID: IOPS nearest to the middle of MIN and MAX. drivelab chose the points during the "
+    "measurement, from the sweep's window, and then tested each with these threads and depths.",
+)  # fmt: skip
 
 
 def recovery_tables(inputs: Inputs, key: Key) -> Iterator[Table]:

@@ -8,12 +8,12 @@ from functools import partial
 import pandas as pd
 
 from drivelab.core.units import time_scale
+from drivelab.report.document import Cell, Column, Table
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.marks import taint_note
 from drivelab.report.numbers import DASH, MINUS, heading, is_missing, number, unit_of
 from drivelab.report.sections.proof import asymptote, level_change, window_proof
 from drivelab.report.table import Field, cell, scaled, sideways, signed, table, words
-from drivelab.report.view import Cell, Column, Table
 
 _STEP = ["recording", "step"]
 _ENDS = ["window_start", "window_end"]

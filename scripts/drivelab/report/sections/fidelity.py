@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from drivelab.core.grouping import grouped
+from drivelab.report.document import Cell, Table
 from drivelab.report.inputs import Inputs, Key
 from drivelab.report.numbers import is_missing, number, percent, text
 from drivelab.report.sections.replays import RATIO, counted
 from drivelab.report.table import Rows, Show, cell, sideways, table, words
-from drivelab.report.view import Cell, Table
 
 _MOST_COLUMNS = 4
 """With more traces than this, each has a row instead of a column."""

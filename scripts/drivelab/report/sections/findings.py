@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 
 from drivelab.core.units import counted
+from drivelab.report.document import Cell, Table
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.numbers import DASH, capital, duration, is_missing, quantity, unit_of
 from drivelab.report.table import Field, cell, table, words
-from drivelab.report.view import Cell, Table
 
 _MANY_ROWS = 12
 _FIRST = ("Thermal throttling", "Neighbours", "Outlier runs", "Drift", "Periodic dips")

@@ -10,10 +10,9 @@ from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.deltas.recordings import ROUNDING
 from drivelab.criteria.inert import CANNOT_ACT
 from drivelab.report.delta import comparable
-from drivelab.report.document import Report
+from drivelab.report.document import Proof, Report, Table
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.numbers import DASH, MISSING, heading, is_missing, number, percent, quantity, text, unit_of
-from drivelab.report.view import Proof, Table
 
 Fact = tuple[str, str]
 

@@ -8,6 +8,7 @@ from functools import partial
 
 from drivelab.core.grouping import grouped
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
+from drivelab.report.document import Cell, Table
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.marks import taint_mark, taint_note, verdict_cell
 from drivelab.report.numbers import DASH, TIMES, amount, capital, heading, is_missing, number, percent
@@ -30,7 +31,6 @@ from drivelab.report.table import (
     words,
     yes_or_no,
 )
-from drivelab.report.view import Cell, Table
 
 _METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us", "response_time_us",
             "p999_response_us", "duration_s")  # fmt: skip

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
 from drivelab.analysis.detectors.drift import LEAST_DRIFT_PCT
 from drivelab.analysis.values.saturation_values import LEAST_DROP
+from drivelab.report.document import Cell
 from drivelab.report.inputs import Inputs, Key, Row, each, rows_of
 from drivelab.report.marks import taint_note
 from drivelab.report.numbers import DASH, amount, duration, is_missing, number, percent
@@ -23,11 +23,9 @@ from drivelab.report.table import (
     percentages,
     signed,
     sizes,
-    table,
     told_apart,
     words,
 )
-from drivelab.report.view import Cell, Table
 from drivelab.tables.labels import demand
 
 
@@ -71,43 +69,30 @@ saturation_table = PageTable(
 )  # fmt: skip
 
 
-def soaks_table(inputs: Inputs, key: Key) -> Iterator[Table]:
-    """Yield a table with a row for each soak step; its slices are rows of `cells`."""
+def _parts(inputs: Inputs, key: Key) -> Rows:
+    """Select a row for each soak step; its slices are rows of `cells`."""
     cells = inputs.frame_of("cells", key)
     slices = cells[cells["kind"] == "soak"] if len(cells) else cells
     if slices.empty:
-        return
-    capacity_bytes: Any = inputs.drive(key[0]).get("capacity_bytes")
-    several = slices["recording"].nunique() > 1
+        return []
+    capacity_bytes, several = inputs.drive(key[0]).get("capacity_bytes"), slices["recording"].nunique() > 1
     parts = (part.sort_values("round") for _, part in slices.groupby(["recording", "step"], sort=False))
-    yield table(
-        f"{inputs.anchors[key]}-soaks",
-        "Soaks, from first to last slice",
-        (
-            words("Part", "part", "workload"), *fields(slices="Slices"), *durations(runtime_s="Duration"),
-            *sizes(bytes_written="Written"),
-            Field("Drive fills", lambda row: _drive_fills(row["bytes_written"], capacity_bytes)),
-            *fields(first_iops="IOPS, first slice", highest_iops="IOPS, highest", lowest_iops="IOPS, lowest",
-                    last_iops="IOPS, last slice", mean_latency_us="Mean latency, last slice, µs",
-                    max_latency_us="Maximum latency, µs"),
-        ),
-        [_soak(part, several) for part in parts],
-        "A drive fill is the user capacity written once by the host. Highest and lowest are single slices. "
-        + taint_note(rows_of(slices)),
-        sources=inputs.sources(slices["recording"].unique()),
-    )  # fmt: skip
+    return [_soak(part, several, capacity_bytes) for part in parts]
 
 
-def _soak(part: pd.DataFrame, several: bool) -> Row:
+def _soak(part: pd.DataFrame, several: bool, capacity_bytes: Any) -> Row:
     first, last, iops = part.iloc[0], part.iloc[-1], part["iops"]
+    written_bytes = int(part["bytes_written"].sum())
     turn = "" if is_missing(first.get("phase_value")) else f", {first['phase']} {first['phase_value']}"
     run = f", run {first['run']}" if several else ""
     return {
         "part": f"Part {int(first['step']) + 1}{turn}{run}",
         "workload": f"{first['workload']} {demand(int(first['threads']), int(first['queue_depth']))}",
-        "slices": len(part), "runtime_s": part["runtime_s"].sum(), "bytes_written": int(part["bytes_written"].sum()),
+        "slices": len(part), "runtime_s": part["runtime_s"].sum(), "bytes_written": written_bytes,
+        "drive_fills": _drive_fills(written_bytes, capacity_bytes),
         "first_iops": first["iops"], "highest_iops": iops.max(), "lowest_iops": iops.min(), "last_iops": last["iops"],
         "mean_latency_us": last["mean_latency_us"], "max_latency_us": part["max_latency_us"].max(),
+        "recording": first["recording"], "cells": rows_of(part),
     }  # fmt: skip
 
 
@@ -115,3 +100,17 @@ def _drive_fills(written_bytes: int, capacity_bytes: Any) -> Cell:
     if is_missing(capacity_bytes) or not isinstance(capacity_bytes, tuple):
         return cell(None if is_missing(capacity_bytes) else written_bytes / capacity_bytes)
     return Cell(each(lambda size_bytes: number(written_bytes / size_bytes), capacity_bytes))
+
+
+soaks_table = PageTable(
+    "soaks", "Soaks, from first to last slice", _parts,
+    (
+        words("Part", "part", "workload"), *fields(slices="Slices"), *durations(runtime_s="Duration"),
+        *sizes(bytes_written="Written"),
+        *fields(drive_fills="Drive fills", first_iops="IOPS, first slice", highest_iops="IOPS, highest",
+                lowest_iops="IOPS, lowest", last_iops="IOPS, last slice",
+                mean_latency_us="Mean latency, last slice, µs", max_latency_us="Maximum latency, µs"),
+    ),
+    lambda parts: "A drive fill is the user capacity written once by the host. Highest and lowest are single slices. "
+    + taint_note(row for part in parts for row in part["cells"]),
+)  # fmt: skip

@@ -13,6 +13,7 @@ from drivelab.analysis.deltas.doubts import host_limit_doubt, numbered
 from drivelab.analysis.values.latency_values import nines
 from drivelab.core.grouping import grouped
 from drivelab.core.units import parse_size, time_scale
+from drivelab.report.document import Cell, Table
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.marks import (
     host_limit_of,
@@ -30,7 +31,6 @@ from drivelab.report.sections.proof import deviation, scatter, spread, value_pro
 from drivelab.report.sections.replays import is_replay, score_formula
 from drivelab.report.sentences import mark
 from drivelab.report.table import Field, PageTable, Rows, cell, every, of_each, scaled, table, words
-from drivelab.report.view import Cell, Table
 from drivelab.tables.labels import loads_of
 
 _LABEL = re.compile(r"(RND|SEQ) (\d+(?:B|KiB|MiB|GiB)) (\d+)/(\d+)(?: T\d+Q\d+)?")
