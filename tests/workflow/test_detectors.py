@@ -142,7 +142,7 @@ def test_the_telemetry_figure_shows_the_disturbance(
 ) -> None:
     planned, tables = measured[drive]
     assert "telemetry" in figure_kinds(planned.plan.subject)
-    sheets.draw({"telemetry_strip": tmp_path / "telemetry"}, tables, planned.plan.measurement)
-    assert (tmp_path / "telemetry.png").stat().st_size
-    drawn = (tmp_path / "telemetry.svg").read_text()
+    sheets.draw(["telemetry_strip"], tables, planned.plan.measurement, tmp_path)
+    assert (tmp_path / "telemetry_strip.png").stat().st_size
+    drawn = (tmp_path / "telemetry_strip.svg").read_text()
     assert [word for word in [*words, "VIRTUAL drive", "virtual clock"] if word not in drawn] == []

@@ -129,7 +129,7 @@ def test_a_protocol_runs_at_demo_scale_within_its_estimate_and_to_its_figures(
         assert (warm["iops"] > 0).all()
         assert set(summary(planned, tables)["measurement"]) == {plan.measurement}
         for kind in (kind for kind in drawn if first[kind] is planned):
-            sheets.draw({figure: tmp_path / figure for figure in FIGURES_OF[kind]}, tables, plan.measurement)
+            sheets.draw(FIGURES_OF[kind], tables, plan.measurement, tmp_path)
             assert all((tmp_path / f"{figure}.svg").stat().st_size for figure in FIGURES_OF[kind])
     assert written
     for measurement, estimate in estimates.items():

@@ -24,9 +24,7 @@ def draw_recording(recording: Path, folder: Path, *, png: bool) -> None:
     """Draw the figures that the plan of a recording asks for into `folder`, as NAME.svg and, with `png`, NAME.png."""
     plan = Plan.read(recording / "plan.json")
     names = figures_of_recording(plan.subject)
-    folder.mkdir(parents=True, exist_ok=True)
-    subject = f"{plan.drive}, {plan.measurement}"
-    sheets.draw(_stems(names, folder), tables_of_recording(names, recording), subject, png=png)
+    sheets.draw(names, tables_of_recording(names, recording), f"{plan.drive}, {plan.measurement}", folder, png=png)
 
 
 def tables_of_recording(figures: Iterable[str], recording: Path) -> dict[str, pd.DataFrame]:
@@ -47,9 +45,8 @@ def draw_comparison(
     """
     plans = [Plan.read(recording / "plan.json") for recording in recordings]
     names = figures_over_drives(plans, measurement, basis)
-    folder.mkdir(parents=True, exist_ok=True)
     tables = tables_of_comparison(names, recordings, of_study, measurement)
-    sheets.draw(_stems(names, folder), tables, f"all drives, {measurement}", png=png)
+    sheets.draw(names, tables, f"all drives, {measurement}", folder, png=png)
 
 
 def tables_of_comparison(
@@ -68,14 +65,9 @@ def tables_of_comparison(
 def draw_trace(tables: Path, folder: Path, *, png: bool) -> None:
     """Draw the figures of a trace from its folder of tables into `folder`."""
     needed = dict.fromkeys(table for kind in TRACE_FIGURES.values() for table in kind.required)
-    sheets.draw_trace(
-        _stems(TRACE_FIGURES, folder), {table: io.read(tables / f"{table}.parquet", table) for table in needed}, png=png
-    )
+    read = {table: io.read(tables / f"{table}.parquet", table) for table in needed}
+    sheets.draw_trace(TRACE_FIGURES, read, folder, png=png)
 
 
 def _read(recordings: Sequence[Path], table: str) -> pd.DataFrame:
     return io.read([tables_folder(recording) / f"{table}.parquet" for recording in recordings], table)
-
-
-def _stems(names: Iterable[str], folder: Path) -> dict[str, Path]:
-    return {name: folder / name for name in names}

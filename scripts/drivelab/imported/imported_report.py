@@ -101,8 +101,7 @@ def draw_figures(
         names: Sequence[str], of: Mapping[str, pd.DataFrame], subject: str, target: Path, **place: str
     ) -> Iterator[dict[str, Any]]:
         if names:
-            target.mkdir(parents=True, exist_ok=True)
-            draw({name: target / name for name in names}, of, subject)
+            draw(names, of, subject, target)
         for name in names:
             yield {**place, **figure_file(target / f"{name}.svg")}
 

@@ -77,6 +77,5 @@ def _figures(
                     **figure_file(path),
                 }
         if len(places) > 1:
-            stem = Path(folder) / _OVERVIEW
-            draw({_OVERVIEW: stem}, tables, ", ".join(place.path for place in places), png=False)
-            yield {"measurement": places[0].plan.measurement, **figure_file(stem.with_suffix(".svg"))}
+            draw([_OVERVIEW], tables, ", ".join(place.path for place in places), Path(folder), png=False)
+            yield {"measurement": places[0].plan.measurement, **figure_file(Path(folder, f"{_OVERVIEW}.svg"))}

@@ -29,7 +29,7 @@ def excluded(*recordings: str, measurement: str = "test", place: str = "recordin
 
 def drawn(folder: Path, name: str, tables: dict[str, pd.DataFrame]) -> str:
     """Draw all files of the figure and return the text of the SVG."""
-    draw({name: folder / name}, tables, "op7, test")
+    draw([name], tables, "op7, test", folder)
     assert (folder / f"{name}.png").stat().st_size > 0
     return (folder / f"{name}.svg").read_text()
 
@@ -110,7 +110,7 @@ def test_exclusions_do_not_change_the_colours_of_drives(tmp_path: Path) -> None:
     tables = {"cells": cells, "steady_state": pd.DataFrame(columns=SCHEMAS["steady_state"].names)}
     colours = []
     for more in ({}, {"exclusions": out}):
-        draw({"bathtub": tmp_path / "bathtub"}, tables | more, "all drives")
+        draw(["bathtub"], tables | more, "all drives", tmp_path)
         svg = (tmp_path / "bathtub.svg").read_text()
         of_class = dict(re.findall(r"\.(c\d+)\{[^}]*stroke:(#\w+)", svg))
         looks = re.findall(r'<g data-k="(\d)"><path[^>]*(?:class="(\w+)"|stroke:(#\w+))', svg)

@@ -69,14 +69,14 @@ from pathlib import Path
 from drivelab.figures.base.sheets import draw
 from drivelab.figures.of_recording import FIGURES_OF
 assert "rate_histogram" in FIGURES_OF["soak"]
-draw({"rate_histogram": Path(sys.argv[2])}, {"cells": pd.read_pickle(sys.argv[1])}, "op7, test")
+draw(["rate_histogram"], {"cells": pd.read_pickle(sys.argv[1])}, "op7, test", Path(sys.argv[2]))
 """
 
 
 def test_the_example_of_the_page_is_a_figure_with_values(tmp_path: Path) -> None:
     cells = pts.soak()
     cells.to_pickle(tmp_path / "cells")
-    carried_out("figure.md", tmp_path, STEPS, tmp_path / "cells", tmp_path / "rate_histogram")
+    carried_out("figure.md", tmp_path, STEPS, tmp_path / "cells", tmp_path)
     svg = (tmp_path / "rate_histogram.svg").read_text(encoding="utf-8")
     assert "How often each I/O rate" in svg
     heights = re.findall(r'"name":"_container0"|"y":\[([\d,]+)\]', svg)

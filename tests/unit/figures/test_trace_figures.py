@@ -188,7 +188,7 @@ def test_tables_that_do_not_suit_are_refused() -> None:
 @everything
 def test_files_are_reproducible(name: str, tmp_path: Path) -> None:
     for folder in ("once", "again"):
-        draw_trace({name: tmp_path / folder / name}, counted("all marks"))
+        draw_trace([name], counted("all marks"), tmp_path / folder)
     once, again = (sorted((tmp_path / folder).iterdir()) for folder in ("once", "again"))
     assert [path.suffix for path in once] == [".png", ".svg"]
     assert [path.read_bytes() for path in once] == [path.read_bytes() for path in again]

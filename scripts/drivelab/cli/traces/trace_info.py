@@ -47,7 +47,7 @@ def _info(options: argparse.Namespace) -> int:
         from drivelab.figures.base import sheets
         from drivelab.figures.registry import TRACE_FIGURES
 
-        sheets.draw_trace({name: options.figures / name for name in TRACE_FIGURES}, tables)
+        sheets.draw_trace(TRACE_FIGURES, tables, options.figures)
     if options.json:
         with open_trace(path) as file:
             provenance = file.provenance

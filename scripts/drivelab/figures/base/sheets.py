@@ -129,22 +129,25 @@ def sheets(names: Iterable[str], tables: Mapping[str, pd.DataFrame], subject: st
 
 
 @style.styled
-def draw(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame], subject: str, *, png: bool = True) -> None:
-    """Draw the figures named by the keys of `stems` from one measurement's `tables` and save each (`style.save`).
+def draw(
+    names: Iterable[str], tables: Mapping[str, pd.DataFrame], subject: str, folder: Path, *, png: bool = True
+) -> None:
+    """Draw the figures `names` of one measurement's `tables`, and save each in `folder` (`style.save`).
 
     Figures of loops show the first tracked metric, if there is one. Recordings that table `exclusions`, if given,
     excludes as a whole are not shown. A figure without remaining values becomes a placeholder.
     """
-    for name, figure in sheets(stems, tables, subject):
-        style.save(figure, stems[name], png=png)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, figure in sheets(names, tables, subject):
+        style.save(figure, folder / name, png=png)
 
 
 @style.styled
-def draw_trace(stems: Mapping[str, Path], tables: Mapping[str, pd.DataFrame], *, png: bool = True) -> None:
-    """Draw the figures of one trace named by the keys of `stems` and save each (`style.save`)."""
-    for name, stem in stems.items():
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        style.save(render(name, tables), stem, png=png)
+def draw_trace(names: Iterable[str], tables: Mapping[str, pd.DataFrame], folder: Path, *, png: bool = True) -> None:
+    """Draw the figures `names` of one trace, and save each in `folder` (`style.save`)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in names:
+        style.save(render(name, tables), folder / name, png=png)
 
 
 def _what_is_left(
