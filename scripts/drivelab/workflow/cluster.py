@@ -128,7 +128,7 @@ def slurm_limits_min(partition: str | None) -> dict[str, float]:
 
 def _minutes(limit: str) -> float:
     """Return the minutes of `infinite`, `DAYS-HH:MM:SS`, `HH:MM:SS` or `MM:SS`."""
-    if limit == "infinite":
+    if not limit[:1].isdigit():
         return math.inf
     days, _, clock = limit.rpartition("-")
     seconds = 0
