@@ -6,6 +6,7 @@ from pathlib import Path
 
 import duckdb
 import pandas as pd
+import polars as pl
 import pytest
 
 from drivelab.core.errors import UserError
@@ -44,6 +45,8 @@ def test_other_programs_read_a_folder(results: Path) -> None:
     cells = pd.read_parquet(results / "dataset/cells")
     assert cells.groupby("drive", observed=True)["iops"].sum().to_dict() == expected
     assert set(cells.columns) == set(SCHEMAS["cells"].names)
+    sums = pl.read_parquet(results / "dataset/cells").group_by("drive").agg(pl.col("iops").sum())
+    assert dict(sums.iter_rows()) == expected
     sql = f"SELECT drive, sum(iops) FROM read_parquet('{results}/dataset/cells/**/*.parquet') GROUP BY 1"
     assert dict(duckdb.sql(sql).fetchall()) == expected
 
