@@ -143,6 +143,7 @@ def test_repeats_that_do_not_agree_beside_a_recording_under_load_count_as_its_ef
     disagreeing = {"verdict": RSE_TOO_HIGH, "disturbance_pct": None}
     loaded = {"verdict": TAINTED, "disturbance_pct": 100.0}
     assert pooled_disturbance_pct([disagreeing, loaded]) == pytest.approx(100 * (math.sqrt(2) - 1))
+    assert pooled_disturbance_pct([disagreeing, {**loaded, "disturbance_pct": 0.0}]) == 0  # the median is another one
     assert pooled_disturbance_pct([disagreeing, disagreeing]) is None
     assert pooled_disturbance_pct([disagreeing, loaded, {"verdict": NOT_STEADY, "disturbance_pct": None}]) is None
 

@@ -242,10 +242,10 @@ def pooled_disturbance_pct(values: Iterable[Mapping[str, Any]]) -> float | None:
     load than taints, scatter too, and the tests use the scatter between recordings.
     """
     values = list(values)
-    unbounded = {value["verdict"] for value in values if pd.isna(value["disturbance_pct"])}
-    logs = np.log1p(np.nan_to_num(np.array([value["disturbance_pct"] for value in values], dtype=float)) / 100)
-    if not logs.any() or not unbounded <= {*FINE, RSE_TOO_HIGH}:
+    unbounded = [value["verdict"] for value in values if pd.isna(value["disturbance_pct"])]
+    if len(unbounded) == len(values) or not {*unbounded} <= {*FINE, RSE_TOO_HIGH}:
         return None
+    logs = np.log1p(np.nan_to_num(np.array([value["disturbance_pct"] for value in values], dtype=float)) / 100)
     return 100 * math.expm1(float(logs.mean()))
 
 

@@ -49,7 +49,7 @@ def _init(options: argparse.Namespace) -> int:
     make_project(options.folder)
     print(f"{options.folder}: a project with a first study, a drive sheet, protocols, traces and profiles. Next:")
     print(f"  cd {shlex.quote(str(options.folder))}")
-    print(f"  {COMMAND} demo      # two virtual drives, about seven minutes; touches no SSD")
+    print(f"  {COMMAND} demo      # two virtual drives, about eight minutes; touches no SSD")
     print(f"  {COMMAND} drives    # the drives of this host, for config/drives.tsv; then edit config/study.yaml")
     return 0
 
