@@ -13,8 +13,8 @@ from mini_project import Project
 from slurm import Slurm
 from waits import DRIVELAB, wait_until
 
+from drivelab.core.programs import process_state
 from drivelab.recording.writer import read_journal
-from drivelab.virtual.fuse import process_state
 
 DRIVES = {"op7": "host0", "op28": "host1", "op7-512e": "host0"}
 """Drives and their hosts."""

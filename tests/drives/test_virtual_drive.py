@@ -24,6 +24,7 @@ from waits import DRIVELAB, GENEROUS_S, wait_until
 
 from drivelab.core import lock
 from drivelab.core.errors import UserError
+from drivelab.core.programs import process_state
 from drivelab.drives import identity
 from drivelab.virtual import fuse, manage
 from drivelab.virtual.faults import Fault
@@ -179,7 +180,7 @@ def test_stop_frees_a_hanging_fio(drive: VirtualDrive, run_directory: Path, tmp_
 def test_stop_ends_a_server_stopped_by_a_signal(drive: VirtualDrive, run_directory: Path, tmp_path: Path) -> None:
     process = start_hanging_fio(drive, tmp_path)
     os.kill(drive.pid, signal.SIGSTOP)
-    wait_until(lambda: fuse.process_state(drive.pid)[0] == "T")
+    wait_until(lambda: process_state(drive.pid)[0] == "T")
     assert [status.counters for status in manage.status()] == [None]
     manage.stop("test")
     process.wait(GENEROUS_S)

@@ -20,6 +20,7 @@ from waits import GENEROUS_S, wait_until
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
+from drivelab.core.programs import process_state
 from drivelab.virtual import fuse, kept_state, manage
 from drivelab.virtual.faults import Fault
 from drivelab.virtual.ftl import FlashDrive
@@ -204,7 +205,7 @@ def test_a_dead_server_saves_nothing(drive: VirtualDrive, folder: Path) -> None:
 def test_a_stopped_server_saves_nothing(drive: VirtualDrive, folder: Path) -> None:
     make_old(folder)
     os.kill(drive.pid, signal.SIGSTOP)
-    wait_until(lambda: fuse.process_state(drive.pid)[0] == "T")
+    wait_until(lambda: process_state(drive.pid)[0] == "T")
     manage.stop("test", keep=folder)
     assert not drive.alive
     assert names(folder) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from waits import DRIVELAB, wait_until
 
-from drivelab.virtual.fuse import process_state
+from drivelab.core.programs import process_state
 
 RUN = ("env", "--default-signal=HUP", *DRIVELAB)
 """The command with default SIGHUP. The kernel sends SIGHUP and SIGCONT to an orphaned process group with a stopped

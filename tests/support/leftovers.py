@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from drivelab.core.programs import process_state
 from drivelab.virtual import fuse, manage
 
 
@@ -37,7 +38,7 @@ def processes(*words: str) -> list[int]:
 def leftovers() -> list[str]:
     """Return descriptions of this test's remaining processes, mounts and loop devices."""
     run_directory = Path(os.environ["DRIVELAB_RUN_DIR"]).resolve()
-    result = [f"process {pid}: {_command(pid)}" for pid in processes() if fuse.process_state(pid)[0] != "X"]
+    result = [f"process {pid}: {_command(pid)}" for pid in processes() if process_state(pid)[0] != "X"]
     result += [f"mount {path}" for path, _ in fuse.mounts() if run_directory in path.parents]
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         if str(run_directory) in backing.read_text():

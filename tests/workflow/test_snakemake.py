@@ -16,9 +16,9 @@ from mini_project import Project
 from waits import wait_until
 
 from drivelab.campaign.planning import Campaign
+from drivelab.core.programs import process_state
 from drivelab.figures.registry import ALL
 from drivelab.recording.writer import Recording, read_journal
-from drivelab.virtual.fuse import process_state
 
 ATTACK = "</script><img src=x onerror=alert(1)>"
 SOFTWARE = "Specify a conda environment or container for each rule."

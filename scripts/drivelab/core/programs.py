@@ -239,3 +239,20 @@ def has(capability: int) -> bool:
     status = Path("/proc/self/status").read_text()
     effective = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
     return bool(int(effective, 16) >> capability & 1)
+
+
+def stat_fields(pid: int) -> list[str]:
+    """Return a process's fields from its state on (proc_pid_stat(5)): field N of the page is at N - 3.
+
+    Raises FileNotFoundError or ProcessLookupError if it has ended.
+    """
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def process_state(pid: int) -> tuple[str, int]:
+    """Return a process's state letter and start in ticks since boot; ("X", -1) if it has ended."""
+    try:
+        fields = stat_fields(pid)
+    except (FileNotFoundError, ProcessLookupError):  # a process that this user may not see (hidepid=1) may run
+        return "X", -1
+    return ("X", -1) if fields[0] in "ZX" else (fields[0], int(fields[19]))

@@ -19,10 +19,10 @@ from typing import Any
 from drivelab.core.errors import UserError
 from drivelab.core.files import write_atomic
 from drivelab.core.private import make_private, run_directory
+from drivelab.core.programs import process_state
 from drivelab.core.termination import deferred
 from drivelab.drives.sysfs import read_text
 from drivelab.drives.undo import Command, Undo, from_mapping, perform
-from drivelab.virtual.fuse import process_state
 
 _SCOPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,80}")
 _JOURNAL = "originals.json"

@@ -301,12 +301,3 @@ def drop_page_cache(device: str) -> None:
         fcntl.ioctl(descriptor, _BLKFLSBUF)
     finally:
         os.close(descriptor)
-
-
-def process_state(pid: int) -> tuple[str, int]:
-    """Return a process's state letter and start in ticks since boot (proc_pid_stat(5)); ("X", -1) if it has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):  # a process that this user may not see (hidepid=1) may run
-        return "X", -1
-    return ("X", -1) if fields[0] in "ZX" else (fields[0], int(fields[19]))

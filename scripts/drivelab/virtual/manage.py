@@ -21,7 +21,7 @@ from typing import Any
 from drivelab.core import lock
 from drivelab.core.errors import UserError
 from drivelab.core.private import make_private, run_directory
-from drivelab.core.programs import python, run
+from drivelab.core.programs import process_state, python, run
 from drivelab.core.termination import deferred
 from drivelab.virtual import daemon, fuse
 from drivelab.virtual.daemon import possible as possible
@@ -92,7 +92,7 @@ class VirtualDrive:
 
     @property
     def alive(self) -> bool:
-        return fuse.process_state(self.pid)[1] == self.pid_start_ticks
+        return process_state(self.pid)[1] == self.pid_start_ticks
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def status() -> list[Status]:
     for record in _records():
         uptime_s = values = None
         if alive := record.alive:
-            state, ticks = fuse.process_state(record.pid)
+            state, ticks = process_state(record.pid)
             uptime_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
             with suppress(UserError):
                 values = counters(record.name) if state not in "Tt" else None
@@ -282,7 +282,7 @@ def _start(name: str, model: DriveModel, file: Path | None) -> VirtualDrive:
         output = log.read_text().strip() if log.exists() else "nothing"
         raise UserError(f"virtual drive '{name}' did not start ({error}); its server printed: {output}") from None
     pid = int(done.stdout)
-    ticks = fuse.process_state(pid)[1]
+    ticks = process_state(pid)[1]
     identity = model.serial, device, model.capacity_bytes
     record = VirtualDrive(name, *identity, pid, ticks, str(mount_point), model.to_mapping())
     part = path_of(name, "part")
@@ -296,7 +296,7 @@ def _start(name: str, model: DriveModel, file: Path | None) -> VirtualDrive:
 def _responsive_mount_point(name: str) -> str | None:
     """Return the drive's mount point, or None if its server has died or a signal has stopped it."""
     record = _read(name)
-    responds = record is not None and record.alive and fuse.process_state(record.pid)[0] not in "Tt"
+    responds = record is not None and record.alive and process_state(record.pid)[0] not in "Tt"
     return record.mount_point if record is not None and responds else None
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
+from drivelab.core.programs import process_state
 from drivelab.drives.undo import Command, Write
 from drivelab.host.temporary import Temporary, recover_all
-from drivelab.virtual.fuse import process_state
 
 CHILD = """
 import sys

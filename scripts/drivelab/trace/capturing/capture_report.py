@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drivelab.virtual.fuse import process_state
+from drivelab.core.programs import process_state, stat_fields
 
 REPORT_NAME = "capture.json"
 LOSSES = {
@@ -154,7 +154,7 @@ def started(pid: int) -> str:
 
     This is field 22. Raises FileNotFoundError.
     """
-    return _fields(pid)[19]
+    return stat_fields(pid)[19]
 
 
 def alive(pid: int, start: str) -> bool:
@@ -171,7 +171,7 @@ def marked(mark: str) -> list[int]:
 def end_session(session: int, mark: str | None) -> None:
     """Kill all processes of a session, in any process group, or with the mark."""
     for _ in range(_ATTEMPTS):
-        left = set(_processes(lambda pid: _fields(pid)[3] == str(session) and _fields(pid)[0] not in ("Z", "X")))
+        left = set(_processes(lambda pid: process_state(pid)[0] != "X" and stat_fields(pid)[3] == str(session)))
         left |= set(marked(mark) if mark else ())
         if not left:
             return
@@ -189,7 +189,3 @@ def _processes(chosen: Callable[[int], bool]) -> list[int]:
             if chosen(int(path.name)):
                 pids.append(int(path.name))
     return pids
-
-
-def _fields(pid: int) -> list[str]:
-    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
