@@ -11,6 +11,7 @@ from snakemake.utils import min_version
 from drivelab.core.jobs import SNAKEMAKE
 from drivelab.core.programs import shell_function
 from drivelab.core.termination import end_in_thread
+from drivelab.figures.over_drives import OF_THE_STUDY
 from drivelab.figures.registry import FIGURES, TRACE_FIGURES
 from drivelab.recording.folders import STUDY_TABLES
 from drivelab.workflow.facts import Facts
@@ -38,6 +39,8 @@ wildcard_constraints:
     measurement="[A-Za-z0-9.-]+",
     key=layout.KEY,
     trace=layout.trace_names(),
+    analysis="[a-z]+",
+    digest="[0-9a-f]{16}",
 
 
 rule all:
@@ -53,7 +56,7 @@ rule all:
         expand("<results>/tables/{table}.parquet", table=STUDY_TABLES),
 
 
-include: "workflow/rules/plan.smk"
+include: "workflow/rules/common.smk"
 include: "workflow/rules/condition.smk"
 include: "workflow/rules/measure.smk"
 include: "workflow/rules/trace.smk"
@@ -67,8 +70,7 @@ onstart:
         scheduling.refuse_in_slurm()
         layout.claim()
     end_in_thread()
-    # With a limit, Snakemake polls once a second for each job that has ended, in the end with a whole core of the
-    # measuring host. No option switches the limit off (pull request 3744 of Snakemake).
+    # Else a timer of each ended job asks for other jobs once a second (pull request 3744 of Snakemake).
     workflow.scheduler.job_rate_limiter = None
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from drivelab.core.jobs import reported
-from drivelab.report.study_facts import write_report
+from drivelab.report.content import write_report
 from drivelab.workflow import facts
 
 with reported(snakemake.log[0]):

@@ -35,9 +35,9 @@ ROOT = Path(__file__).resolve().parents[1]
 STRICT = "DRIVELAB_TEST_STRICT" in os.environ
 WATCHES_FOLDERS = os.environ.get("DRIVELAB_TEST_STRICT") == "folders"
 
-# No deadline per example: other tests load the host too. `.ci/run` judges a change, so it has the same few examples
-# each time; other runs look for new ones.
-settings.register_profile("shared-host", deadline=None, derandomize=STRICT, max_examples=30 if STRICT else 100)
+# No deadline per example: other tests load the host too. `.ci/run` judges a change, so it has the same examples each
+# time; other runs look for new ones.
+settings.register_profile("shared-host", deadline=None, derandomize=STRICT, max_examples=30)
 settings.load_profile("shared-host")
 
 

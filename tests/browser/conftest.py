@@ -60,7 +60,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of a project with a small finished study on the virtual clock."""
     if given := os.environ.get(STUDY_FOLDER):
         return Path(given)
-    project = Project(tmp_path_factory.mktemp("study") / "project")
+    project = Project(tmp_path_factory.mktemp("study") / "project").drawn()
     project.run()
     return project.folder
 

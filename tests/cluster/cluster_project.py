@@ -34,6 +34,7 @@ measurements:
         cells: {read_share: [100, 65, 35, 0], block_size: [4KiB, 8KiB, 16KiB, 32KiB, 64KiB]}
         until: {steady_state: {track: [{read_share: 0, block_size: 4KiB, metric: iops}]}}
 """
+_LONGEST_RUN_S = 1200.0
 _HEAD = "drive\tdevice\tserial\tdestructive\tnote\thost\n"
 
 
@@ -98,15 +99,12 @@ class ClusterProject(Project):
         name = f"VIRTUAL-{drive.upper()}"
         self.edit("config/spread.tsv", f"{name}\tyes\t\t{DRIVES[drive]}\n", f"{name}\tyes\t\t{host}\n")
 
-    def plan_last(self, drive: str, *, after: str) -> None:
-        """Write the plan of a drive after another's; after a minute if one core cannot run both jobs."""
-        other = f"results/plans/{after}/*/*.json"
-        waits = f"[ {{wildcards.drive}} != {drive} ] || timeout 60 sh -c 'until ls {other}; do sleep 0.1; done' || true"
-        self.edit("workflow/rules/plan.smk", '"printf ', f'"{waits}; printf ')
-
     def ended(self, process: subprocess.Popen[bytes]) -> tuple[int, str]:
         """Wait for a process; return its exit status and output."""
-        process.wait()
+        try:
+            process.wait(timeout=_LONGEST_RUN_S)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the run has not ended after {_LONGEST_RUN_S} s\n{self.tell()}") from None
         return process.returncode, self._log.read_text()
 
     def hold(self, *drives: str) -> None:

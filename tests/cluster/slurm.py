@@ -75,6 +75,7 @@ GresTypes=nvme
 ReturnToService=2
 SlurmdTimeout=60
 MessageTimeout=60
+MinJobAge=86400
 KillWait=2
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
 {nodes}PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP

@@ -11,7 +11,6 @@ from waits import wait_until
 
 
 def test_a_killed_study_resumes_and_measures_nothing_twice(project: ClusterProject, slurm: Slurm) -> None:
-    project.plan_last("op7", after="op7-512e")
     project.hold("op7", "op28")
     first = project.start()
     held = [project.held(drive) for drive in ("op7", "op28")]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from doc_commands import shortened_study
 from mini_project import Project, made_once
@@ -13,7 +15,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
     return made_once(tmp_path_factory, worker_id, "documented", _run_demo)
 
 
-def _run_demo(project: Project) -> None:
+def _run_demo(folder: Path) -> None:
+    project = Project(folder)
     study = project.folder / "config/demo.yaml"
     study.write_text(shortened_study(study.read_text()))
     project.end_with_tables()

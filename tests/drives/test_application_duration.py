@@ -18,6 +18,7 @@ from captures import running as processes_with
 from stages import conditioned
 from waits import DRIVELAB, wait_until
 
+from drivelab.campaign.check import check_engines
 from drivelab.collect.collect import collect
 from drivelab.core import private
 from drivelab.core.errors import UserError
@@ -29,7 +30,6 @@ from drivelab.run.measure import measure
 from drivelab.trace.capturing.capture_report import started
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
-from drivelab.workflow.check import check_engines
 
 pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.usefixtures("run_directory")]
 

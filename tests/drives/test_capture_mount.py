@@ -49,7 +49,7 @@ def test_tracefs_is_unmounted_after_a_signal(device: str, tmp_path: Path, number
     traced = ["sh", "-c", f"while ! test -s {pid}; do sleep 0.01; done; {MOUNTED} && touch {begun}; exec sleep 1000"]
     script = (
         f'"$@" & echo $! >{pid}; wait $!; touch {ended}; '
-        f"while ls {run_directory()}/*.json >/dev/null 2>&1; do sleep 0.1; done; "
+        f"while find {run_directory()} -name '*.json' | grep -q .; do sleep 0.1; done; "
         f"{MOUNTED} && echo still mounted; exit 0"
     )
     process = in_namespace(script, sys.executable, "-c", CAPTURE, device, "--backend", "ftrace", "-o",

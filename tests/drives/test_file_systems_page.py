@@ -19,7 +19,7 @@ from drivelab.plan.file_system import FileSystem
 from drivelab.run.file_system_device import refuse_unready
 from drivelab.tables import io
 
-pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.long]
+pytestmark = [pytest.mark.device, pytest.mark.single]
 
 PAGE = "docs/how-to/filesystems.md"
 STUDY = "config/fs.yaml"

@@ -154,7 +154,7 @@ def continue_from(study: ChaosStudy) -> None:
     assert done.status == 0, done.output
 
 
-pytestmark = [pytest.mark.device, pytest.mark.long]
+pytestmark = pytest.mark.device
 IMAGES = int(os.environ.get("POWER_IMAGES", "3"))
 IMAGES_OF_A_CHAIN = 20
 SEED = int(os.environ.get("POWER_SEED", "8"))

@@ -20,7 +20,6 @@ from drivelab.campaign.planning import Campaign
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.plan.drive_sheet import SheetRow
-from drivelab.quick import caveats
 from drivelab.run import guest
 
 MIB = 1 << 20
@@ -69,7 +68,7 @@ def nameless_bytes(folder: Path) -> int:
 def test_a_folder_keeps_what_is_in_it(
     short: Path, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(caveats, "of_places", lambda places: ((caveats.BUSY, "the machine is busy"),))
+    monkeypatch.setattr("drivelab.quick.session.disturbances", lambda disks: ("the machine is busy",))
     assert main(["quick", str(folder), "--size", "32MiB", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     (place,) = result["places"]
@@ -123,7 +122,8 @@ def test_a_device_is_only_read(short: Path, disk: tuple[str, Path], capsys: pyte
     written = Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[6]
     assert main(["quick", device, "--size", "16MiB", "--json"]) == 0
     (place,) = json.loads(capsys.readouterr().out)["places"]
-    assert place["labels"][:3] == ["unconditioned", "single recording", "reads only"]
+    assert place["measurement"].startswith("quick-reads")
+    assert "not purged" in place["labels"]
     assert hashlib.sha256(image.read_bytes()).hexdigest() == digest
     assert Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[6] == written
     recording = short / "results/quick/recordings" / place["recording"]
@@ -154,7 +154,7 @@ def test_a_device_in_memory_is_no_drive(short: Path, memory: str, capsys: pytest
     (place,) = result["places"]
     assert place["class"] == "memory"
     assert any(warning.startswith("This place is memory, not a drive. ") for warning in result["warnings"])
-    assert "reads only" in place["labels"]
+    assert place["measurement"].startswith("quick-reads")
     assert len(place["values"]) == 4
 
 

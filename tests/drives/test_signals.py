@@ -32,7 +32,7 @@ from drivelab.replay.outcome import read_outcome
 from drivelab.trace.capturing import tracer
 from drivelab.virtual import manage
 
-pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.long]
+pytestmark = [pytest.mark.device, pytest.mark.single]
 SEED = int(os.environ.get("SIGNALS_SEED", "19"))
 ALL = int(os.environ.get("SIGNALS", "50"))
 SHARES = {"virtual": 0.26, "doctor": 0.24, "replay": 0.16, "capture": 0.16, "stage": 0.1, "run": 0.08}

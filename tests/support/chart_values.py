@@ -8,8 +8,8 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from drivelab.figures.base import style
-from drivelab.figures.base.values import values
-from drivelab.figures.base.words import grouped
+from drivelab.figures.base.quantities import grouped
+from drivelab.figures.base.values import marked
 
 Mark = dict[str, Any]
 
@@ -18,7 +18,8 @@ def chart(figure: Figure) -> dict[str, Any]:
     """The values of a figure as the page reads them from its SVG."""
     with style.matplotlib.rc_context(style.RC):
         figure.draw_without_rendering()
-        result: dict[str, Any] = json.loads(json.dumps(values(figure), allow_nan=False))
+        with marked(figure) as values:
+            result: dict[str, Any] = json.loads(json.dumps(values, allow_nan=False))
     return result
 
 

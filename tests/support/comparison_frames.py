@@ -61,30 +61,10 @@ def mixes(shares: tuple[int, ...] = (100, 60, 20, 0), sizes: tuple[int, ...] = (
     return pd.DataFrame(rows)
 
 
-def shifted(offsets: tuple[int, ...] = (512,)) -> pd.DataFrame:
-    """Three rounds of reads, writes and a mix, aligned and not; unaligned ones are slower by a quarter."""
-    rows = []
-    for number in (1, 2, 3):
-        for place, (offset, share) in enumerate((o, s) for o in (0, *offsets) for s in (100, 60, 0)):
-            row = frames.cell(4000.0 if offset == 0 else 3000.0, share, 4096, 1, 32, round=number, cell=place,
-                              alignment_offset_bytes=offset)  # fmt: skip
-            name = f"{row['workload']}, unaligned by {offset}B" if offset else row["workload"]
-            rows.append(row | {"workload": name})
-    return pd.DataFrame(rows)
-
-
 def bins(drives: tuple[str, ...] = DRIVES, ios: int = 20_000_000) -> pd.DataFrame:
     """Latencies of a soak per drive, each drive slower than the one before."""
     parts = [frames.bins(90 + 30 * place, ios, **frames.key(drive)) for place, drive in enumerate(drives)]
     return pd.concat(parts, ignore_index=True)
-
-
-def slices(count: int = 40, slice_s: float = 10.0) -> dict[str, pd.DataFrame]:
-    """Bins and cells of a soak of one drive, each slice slower than the one before; a slice has 2,000 I/Os."""
-    cells = [frames.cell(200.0, kind="soak", round=number, elapsed_s=slice_s * (number - 1), runtime_s=slice_s)
-             for number in range(1, count + 1)]  # fmt: skip
-    bins = frames.bins_of_rounds([90.0 + 5 * number for number in range(1, count + 1)], 2000)
-    return {"latency_bins": bins, "cells": pd.DataFrame(cells)}
 
 
 def soaks(drives: tuple[str, ...] = DRIVES, seconds: int = 120, directions: tuple[str, ...] = ("write",),
@@ -157,33 +137,6 @@ def loads(drives: tuple[str, ...] = DRIVES, capacity_iops: float = 10_000, undec
     return pd.DataFrame(rows)
 
 
-def capacities(gb: tuple[int, ...] = (256, 512, 1024, 2048), cells: int = 3) -> dict[str, pd.DataFrame]:
-    """Summary and drives: each drive is twice as large and a fifth faster than the one before."""
-    rows = [
-        {"drive": f"p41-{size}", "measurement": "test", "cell_label": f"RND {4 << cell}KiB 100/0", "metric": metric,
-         "unit": unit, "value": value, "interval_low": 0.95 * value, "interval_high": 1.04 * value, "reduced": False,
-         "virtual": False, "clock": "wall"}
-        for place, size in enumerate(gb) for cell in range(cells)
-        for metric, unit, value in (("iops", "IOPS", 1e5 * 1.2**place / (1 + cell)),
-                                    ("mean_latency_us", "us", 50 * (1 + cell) / 1.2**place))
-    ]  # fmt: skip
-    drives = pd.DataFrame([{"drive": f"p41-{size}", "capacity_bytes": size * 10**9} for size in gb])
-    return {"summary": pd.DataFrame(rows), "drives": drives}
-
-
-def variation() -> pd.DataFrame:
-    """Two specimens of a model: 3 % between rounds, 2 and 0 % between recordings, 4 % between the specimens."""
-    sizes = [("drive-0", "rounds", 3.0, 2.5, 3.6), ("drive-0", "recordings", 2.0, 1.0, 11.0),
-             ("drive-1", "rounds", 3.1, 2.6, 3.7), ("drive-1", "recordings", 0.0, 0.0, 6.0),
-             ("Model 1", "specimens", 4.0, 1.0, 120.0)]  # fmt: skip
-    return pd.DataFrame([
-        {"measurement": "test", "protocol": "test", "metric": "iops", "subject": subject, "source": source, "cells": 9,
-         "n": 3, "sd_pct": sd_pct, "low_pct": low_pct, "high_pct": high_pct, "reduced": False, "virtual": True,
-         "clock": "virtual"}
-        for subject, source, sd_pct, low_pct, high_pct in sizes
-    ])  # fmt: skip
-
-
 def single_sizes(
     sizes: tuple[int, ...] = (1024 * 1024, 128 * 1024), drives: tuple[str, ...] = DRIVES
 ) -> dict[str, pd.DataFrame]:
@@ -224,16 +177,7 @@ def any_loop(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 _EIGHT = tuple(f"drive-{place}" for place in range(8))
 CASES: Mapping[str, Case] = {
-    "grid of drives": ("grid_of_drives", lambda: grid()),
-    "relative, 2 drives": ("normalised", lambda: compared(pts.deltas())),
-    "relative, 4 drives": ("normalised", lambda: compared(pts.deltas(_EIGHT[:3]))),
-    "relative, far apart": (
-        "normalised",
-        lambda: compared(pts.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[4200.0, -60.0])),
-    ),
-    "variation, 2 specimens of a model": ("variation", lambda: {"variation": variation(), "summary": pts.summary()}),
-    "capacity, 4 drives": ("capacity", lambda: capacities()),
-    "capacity, 56 cells of one size": ("capacity", lambda: capacities((512,), 56)),
+    "grid of drives": ("sizes_of_drives", lambda: grid()),
     "2 sizes, 3 drives": ("sizes_of_drives", lambda: single_sizes()),
     "5 sizes, 8 drives": ("sizes_of_drives", lambda: single_sizes((1 << 20, 1 << 16, 1 << 13, 1 << 12, 512), _EIGHT)),
     "ramp, one drive": ("depth_ramp", lambda: any_loop(frames.sweep())),
@@ -245,16 +189,8 @@ CASES: Mapping[str, Case] = {
         "bathtub",
         lambda: any_loop(mixes((100, 95, 65, 50, 35, 5, 0), tuple(512 << place for place in range(8)))),
     ),
-    "alignment, 2 drives": ("alignment", lambda: any_loop(of_drives(shifted, DRIVES[:2]))),
-    "alignment, 2 offsets": ("alignment", lambda: any_loop(shifted((512, 2048)))),
-    "heat, 40 slices": ("latency_heat", lambda: slices()),
-    "heat, 600 slices": ("latency_heat", lambda: slices(600)),
-    "heat, one slice": ("latency_heat", lambda: slices(1)),
-    "tail, 3 drives": ("tail", lambda: {"latency_bins": bins()}),
-    "tail, one drive": ("tail", lambda: {"latency_bins": bins(("op7",))}),
-    "nines of 3 drives": ("nines_of_drives", lambda: {"latency_bins": bins()}),
-    "nines of 8 drives, few I/Os": ("nines_of_drives", lambda: {"latency_bins": bins(_EIGHT, 3000)}),
-    "exceeded, 3 drives": ("exceedance_of_drives", lambda: {"latency_bins": bins()}),
+    "exceeded, 8 drives, few I/Os": ("latency_distribution", lambda: {"latency_bins": bins(_EIGHT, 3000)}),
+    "exceeded, 3 drives": ("latency_distribution", lambda: {"latency_bins": bins()}),
     "strip, 3 drives": ("strip_chart", lambda: soaks()),
     "strip, 600 s of reads and writes": ("strip_chart", lambda: soaks(DRIVES, 600, ("read", "write"))),
     "telemetry": ("telemetry_strip", lambda: heated()),

@@ -22,7 +22,6 @@ NOT_RUN = (
     (r"drivelab doctor .*--(apply|restore)", "tests/drives/test_signals.py", "changes this machine"),
     (r"drivelab doctor --json nvme0n1", "tests/unit/host/test_catalogue.py", "needs a drive that is missing here"),
     (r"drivelab quick\b", "tests/drives/test_quick.py", "measures a folder or device of this machine, for minutes"),
-    (r"drivelab test\b", "tests", "these tests"),
     (r"drivelab compare .*(until=|date=|op7,firmware=)", "tests/unit/explore", "recordings of other days"),
     (r"drivelab compare results/old:op7", "tests/unit/explore", "results of another time"),
     (r"drivelab run config/mine.yaml", "tests/drives/faults", "takes real drives, and a day"),
@@ -33,7 +32,7 @@ NOT_RUN = (
 )  # fmt: skip
 ELSEWHERE = (
     # Commands of other programs, and why they are not run.
-    (r"\./drivelab setup", "tests/fresh runs it in new systems; the sh script handles it"),
+    (r"\./drivelab (setup|test)", "tests/fresh runs them in new systems; the sh script handles them"),
     (r"rsync ", "needs another host"),
     (r"apt-get install ", "changes this machine"),
     (r".*-m drivelab.core.prune", "tests/packages"),
@@ -96,7 +95,7 @@ def unknown_words(mention: str) -> list[str]:
     words = mention.split()[1:]
     while words and (below := _subcommands(current)):
         if words[0] not in below:
-            return [] if words[0] in ("setup", "…") or words[0].startswith("--") else [words[0]]
+            return [] if words[0] in ("setup", "test", "…") or words[0].startswith("--") else [words[0]]
         current = below[words.pop(0)]
     known = set(current._option_string_actions)
     own_words = words[: words.index("--")] if "--" in words else words

@@ -35,7 +35,7 @@ _UNREAD = {"script", "style", "svg", "template"}
 
 
 class GoldenProject(Project):
-    """A project with the golden study."""
+    """A project with the golden study; its figures are not drawn."""
 
     study = STUDY
 
@@ -50,7 +50,8 @@ class GoldenProject(Project):
 def restore(project: GoldenProject) -> None:
     """Put the kept recordings into the results of a project."""
     with tarfile.open(KEPT / "recordings.tar.xz") as archive:
-        archive.extractall(project.folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # Debian 12's Python has none
+        archive.extractall(project.folder)
 
 
 def keep(project: GoldenProject) -> None:

@@ -53,11 +53,15 @@ def kill(*pids: int) -> None:
 
 
 def afflict(command: str, number: signal.Signals, running: subprocess.Popen[str]) -> None:
-    """Send a signal to every process of a command, later ones too, until `running` has ended."""
+    """Send a signal to every process of a command that writes to a device, later ones too, until `running` has ended.
+
+    A fio that waits for its turn has written nothing.
+    """
     while running.poll() is None:
         for pid in processes(command):
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+            with suppress(ProcessLookupError, FileNotFoundError):
+                if "\nwrite_bytes: 0\n" not in Path(f"/proc/{pid}/io").read_text():
+                    os.kill(pid, number)
         time.sleep(0.01)
 
 

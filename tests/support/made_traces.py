@@ -12,16 +12,7 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from drivelab.trace.parquet_schema import (
-    FLAGS,
-    REQUESTS,
-    REQUESTS_OF_VOLUMES,
-    VOLUME,
-    VOLUMES_KEY,
-    TraceWriter,
-    open_trace,
-    write_trace,
-)
+from drivelab.trace.parquet_schema import FLAGS, REQUESTS, open_trace, write_trace
 
 PROCESSES = ("", "db", "backup")
 
@@ -68,17 +59,6 @@ def table(rows: Sequence[Row]) -> pa.Table:
 def write(path: Path, rows: Sequence[Row], provenance: Mapping[str, Any] | None = None) -> Path:
     """Write a trace of rows."""
     write_trace(table(rows), {"lost": {}, "unmatched": {}, **(provenance or {})}, path)
-    return path
-
-
-def write_volumes(path: Path, rows: Sequence[tuple[str, Row]], provenance: Mapping[str, Any] | None = None) -> Path:
-    """Write a trace of several volumes, of rows with the name of their volume."""
-    names = [name for name, _ in rows]
-    volume = pa.array(names).dictionary_encode().cast(VOLUME.type)
-    counts = {name: names.count(name) for name in sorted(set(names))}
-    with TraceWriter(path, schema=REQUESTS_OF_VOLUMES) as writer:
-        writer.write(table([row for _, row in rows]).append_column(VOLUME, volume))
-        writer.finish({"lost": {}, "unmatched": {}, VOLUMES_KEY: counts, **(provenance or {})})
     return path
 
 
@@ -132,5 +112,5 @@ def made_up(draw: st.DrawFn, *, most: int = 14, least: int = 1, complete: bool |
 
 
 batch_sizes = st.sampled_from([1, 2, 3, 5, 100])
-unhurried = settings(deadline=None, max_examples=60)
+unhurried = settings(deadline=None, max_examples=20)
 """Settings for properties that write files: the first example also imports modules."""

@@ -191,22 +191,12 @@ def crossed(recovers: bool = True, slices: int = 20) -> pd.DataFrame:
 
 def bins(median_us: float = 90.0, ios: int = 2_000_000, **place: Any) -> pd.DataFrame:
     """Return latency bins of a log-normal distribution."""
-    return bins_of_rounds([median_us], ios, **place)
-
-
-def bins_of_rounds(medians_us: Sequence[float], ios: int, **place: Any) -> pd.DataFrame:
-    """Return latency bins of consecutive rounds by their medians."""
-    widths = np.exp(np.arange(-60, 200) * 0.0155)
-    edges, counts = [], []
-    for median_us in medians_us:
-        edges.append(median_us * 1e3 * widths)
-        shape = np.exp(-((np.log(edges[-1] / median_us / 1e3) / 0.3) ** 2) / 2)
-        counts.append(np.floor(ios * shape / shape.sum()))
-    row = {**key(), "step": 0, "kind": "soak", "round": np.repeat(np.arange(len(edges)) + 1, len(widths)), "cell": 0,
-           "workload": "RND 4KiB 100/0", "phase": None, "phase_value": None, "phase_pass": None,
-           "direction": "read"} | place  # fmt: skip
-    columns = {"latency_ns": np.concatenate(edges).astype(int), "count": np.concatenate(counts).astype(int)}
-    return pd.DataFrame({**row, **columns})
+    edges = median_us * 1e3 * np.exp(np.arange(-60, 200) * 0.0155)
+    shape = np.exp(-((np.log(edges / median_us / 1e3) / 0.3) ** 2) / 2)
+    row = {**key(), "step": 0, "kind": "soak", "round": 1, "cell": 0, "workload": "RND 4KiB 100/0", "phase": None,
+           "phase_value": None, "phase_pass": None, "direction": "read"} | place  # fmt: skip
+    counts = np.floor(ios * shape / shape.sum()).astype(int)
+    return pd.DataFrame({**row, "latency_ns": edges.astype(int), "count": counts})
 
 
 def turns() -> dict[str, pd.DataFrame]:

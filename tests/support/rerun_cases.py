@@ -37,7 +37,7 @@ def chains(recordings: list[str]) -> Jobs:
     """Return the jobs that use the drives for these recordings."""
     replays = [recording for recording in recordings if REPLAY in recording]
     others = [recording for recording in recordings if recording not in replays]
-    chain = dict.fromkeys(("plan", "purge", "precondition"), recordings)
+    chain = dict.fromkeys(("purge", "precondition"), recordings)
     return chain | {rule: which for rule, which in (("measure", others), ("replay", replays)) if which}
 
 

@@ -10,9 +10,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-from storage_places import Place
-
 from drivelab.analysis.values.quick_look import SHOWN, Value
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.criteria import taint
@@ -23,7 +20,6 @@ from drivelab.drives.identified import Identity
 from drivelab.drives.seal import Seal, judge
 from drivelab.drives.sysfs import Wear
 from drivelab.fio.result import read_result
-from drivelab.host.stack.stack import Layer
 from drivelab.plan.cell import Cell
 from drivelab.quick import caveats
 from drivelab.run.measure import lost_state
@@ -117,29 +113,11 @@ def _status(given: str, _: Path) -> str | None:
 
 
 def _look(given: dict[str, Any], _: Path) -> list[Any]:
-    """What the values of a quick look by test say of what is between, for a class of drive under these layers."""
+    """What the values of a quick look by test say of what is between, for a class of drive."""
     tests = {shown.key: shown for shown in SHOWN}
     values = [Value(tests[key], value, given.get("half_width_pct", 1.0), (), cpu_share=given.get("cpu_share", 0.0))
               for key, value in given.get("values", {"random_read_qd32_iops": 1e5}).items()]  # fmt: skip
-    if "link" in given:
-        return list(caveats.of_link(values, *given["link"]))
-    layers = tuple(Layer(kind, "x", "") for kind in ("file system", *given.get("over", [])))
-    return list(caveats.of_values(values, given["class"], layers))
-
-
-def _slowed(given: dict[str, str], folder: Path) -> list[Any]:
-    """What slows a host, or its array of one NVMe drive, where files of /sys have these texts."""
-    place = Place(folder)
-    place.nvme()
-    place.virtual("md0", ("nvme0n1",), md__degraded="0")
-    for name, text in given.items():
-        (place.sys / name).parent.mkdir(parents=True, exist_ok=True)
-        (place.sys / name).write_text(f"{text}\n")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DRIVELAB_RUN_DIR", str(folder / "run"))
-        patch.setattr(caveats, "disturbances", lambda names, host: ())
-        layers = (Layer("md", "md0", ""), Layer("disk", "nvme0n1", ""))
-        return list(caveats.of_places([(Path("/dev/null"), layers)], place.host))
+    return list(caveats.of_values(values, given["class"]))
 
 
 OF_RUNS: dict[str, Callable[[Any, Path], Any]] = {
@@ -147,7 +125,6 @@ OF_RUNS: dict[str, Callable[[Any, Path], Any]] = {
     "telemetry of a cell": _taint,
     "writes of others": _foreign,
     "quick look": _look,
-    "quick look at a host": _slowed,
     "seal": _seal,
     "interrupted measurement": _lost,
     "table of a mapping": _table,

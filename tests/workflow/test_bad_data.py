@@ -92,8 +92,9 @@ def test_a_recording_in_another_recordings_folder_is_refused(copy: Project, tmp_
 
 
 @pytest.mark.long
-def test_figures_without_a_sound_cell_say_so(copy: Project) -> None:
+def test_figures_without_a_sound_cell_say_so(drawn: Project, tmp_path: Path) -> None:
     """The study continues: the other drive has results, and there is no comparison with missing values."""
+    copy = drawn.copied(tmp_path / "project")
     soak, replay = recording(copy, "op28", "pts-write-saturation"), recording(copy, "op28", "trace-replay")
     for folder in (soak, replay):
         without_checksums(folder)

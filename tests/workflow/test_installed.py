@@ -109,9 +109,6 @@ def test_outside_a_project_nothing_is_written_to_the_installation(installed: Ins
         done = installed.run("drivelab", *command, cwd=place)
         assert (done.returncode, done.stdout) == (2, "")
         assert "Make one with 'drivelab init DIR'" in done.stderr
-    done = installed.run("drivelab", "test", cwd=place)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "run ./drivelab test in its folder" in done.stderr
     done = installed.run("drivelab", "protocol", "show", "pts-iops", cwd=place)
     assert done.returncode == 0, done.stderr
     done = installed.run("drivelab", "quick", "--history", cwd=place)

@@ -43,7 +43,7 @@ trace decode traces/blktrace-mix -o decoded.parquet
 trace filter boot-read --operation read --to 1s --idle-above 1ms --issue-times -o reads.parquet
 trace filter boot-read --times 2 -o twice.parquet
 trace synthesise boot-read -o alike.yaml
-trace export boot-read --format blkparse-text -o text.txt
+trace export boot-read --format fio-iolog-v3 -o text.txt
 trace import text.txt -o again.parquet
 trace volumes text.txt""".splitlines()
 ELSEWHERE = {
@@ -120,8 +120,8 @@ def kinds(output: dict[str, Any]) -> list[str]:
     return sorted(output.get("data", {"stream": ""}))
 
 
-def test_figures_are_drawn_again_as_they_are(finished: Project) -> None:
-    results = finished.folder / "results"
+def test_figures_are_drawn_again_as_they_are(drawn: Project) -> None:
+    results = drawn.folder / "results"
     known = places(results)
     of_drives = next(place for place in known if place.endswith("/comparison"))
     of_recording = next(place for place in known if place.startswith("op7/") and place.endswith("/window"))
@@ -165,8 +165,8 @@ def test_the_report_command_writes_tables_for_a_paper(copy: Project) -> None:
     assert "--output needs --figures or --tables" in refused.stderr
 
 
-def test_each_picture_carries_its_values(finished: Project) -> None:
-    pictures = sorted((finished.folder / "results/figures").glob("**/*.svg"))
+def test_each_picture_carries_its_values(drawn: Project) -> None:
+    pictures = sorted((drawn.folder / "results/figures").glob("**/*.svg"))
     assert pictures
     for picture in pictures:
         values = json.loads(values_of(picture.read_text(encoding="utf-8")))

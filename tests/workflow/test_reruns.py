@@ -47,8 +47,8 @@ def test_a_snakemake_killed_after_a_stage_leads_to_the_report(copy: Project) -> 
     shutil.rmtree((copy.folder / manifest).parent)
     shutil.rmtree(copy.folder / "results/report")
     seal = f"results/seals/{'/'.join(Path(manifest).parent.parts[-3:])}.precondition.json"
-    assert copy.snakemake("--until", "plan", "--notemp").returncode == 0
-    (copy.folder / seal).parent.mkdir(parents=True)
+    assert copy.snakemake("--until", "purge", "--notemp").returncode == 0
+    (copy.folder / seal).parent.mkdir(parents=True, exist_ok=True)
     (copy.folder / seal).write_text("{}")
     (copy.folder / ".snakemake/incomplete" / urlsafe_b64encode(seal.encode()).decode()).write_text("{}")
     assert {"measure", "report"} <= copy.to_do().keys()

@@ -1,22 +1,20 @@
 rule purge:
-    """Purge the drive.
-
-    Purge, precondition and measure are a group: a cluster runs them as one job, so that no other job comes between.
-    """
-    input:
-        plan=ancient("<results>/plans/{drive}/{measurement}/{key}.json"),
+    """Write the plan of a recording, what is measured on which drive, and purge the drive."""
     output:
+        plan=temp("<results>/plans/{drive}/{measurement}/{key}.json"),
         seal=temp("<results>/seals/{drive}/{measurement}/{key}.purge.json"),
     log:
         "<results>/logs/purge/{drive}/{measurement}/{key}.log",
     priority: scheduling.priority("purge")
-    group:
-        "chain"
     threads: scheduling.cores(workflow.cores)
     resources:
         **scheduling.chain("purge"),
+    params:
+        # Snakemake does not compare parameters that depend on the output: the path has the plan's digest.
+        plan=lambda wildcards, output: layout.planned(wildcards).plan.to_json(),
     shell:
-        "drivelab purge {input.plan:q} --seal {output.seal:q} > {log:q} 2>&1"
+        "printf '%s\n' {params.plan:q} > {output.plan:q};"
+        " drivelab purge {output.plan:q} --seal {output.seal:q} > {log:q} 2>&1"
 
 
 rule precondition:
@@ -29,8 +27,6 @@ rule precondition:
     log:
         "<results>/logs/precondition/{drive}/{measurement}/{key}.log",
     priority: scheduling.priority("precondition")
-    group:
-        "chain"
     threads: scheduling.cores(workflow.cores)
     resources:
         **scheduling.chain("precondition"),

@@ -1,6 +1,6 @@
 DRAWING = (
     "figures.py comparison_figures.py trace_figures.py "
-    "analysis.exclusions analysis.values analysis.verdict collect figures trace virtual.effects"
+    "analysis.exclusions analysis.values analysis.verdict collect figures fio trace virtual.effects"
 )
 DRAWN = facts.of("figures", {"png": png}, DRAWING)
 COMPARED = facts.of(
@@ -15,14 +15,7 @@ rule figures:
         tables="<results>/tables/{drive}/{measurement}/made.json",
         facts=DRAWN,
     output:
-        report(
-            directory("<results>/figures/{drive}/{measurement}"),
-            patterns=["{run}/{figure}.svg"],
-            category="Figures",
-            subcategory="{measurement}",
-            labels={"drive": "{drive}", "run": "{run}", "figure": "{figure}"},
-            caption="../report/figures.rst",
-        ),
+        pictures("<results>/figures/{drive}/{measurement}", "{run}/{figure}.svg", drive="{drive}", run="{run}"),
     log:
         "<results>/logs/figures/{drive}/{measurement}.log",
     benchmark:
@@ -37,22 +30,11 @@ rule figures:
 rule comparison_figures:
     """Draw the figures that compare the drives, or the block sizes, of one measurement."""
     input:
-        tables=lambda wildcards: expand(
-            "<results>/tables/{series}/made.json", series=layout.compared_series(wildcards.measurement)
-        ),
-        of_study=expand(
-            "<results>/tables/{table}.parquet", table=["deltas", "drives", "exclusions", "summary", "variation"]
-        ),
+        tables=expand("<results>/tables/{series}/made.json", series=layout.compared_series),
+        of_study=expand("<results>/tables/{table}.parquet", table=OF_THE_STUDY),
         facts=COMPARED,
     output:
-        report(
-            directory("<results>/figures/comparison/{measurement}"),
-            patterns=["{figure}.svg"],
-            category="Figures",
-            subcategory="{measurement}",
-            labels={"drive": "all", "run": "all", "figure": "{figure}"},
-            caption="../report/figures.rst",
-        ),
+        pictures("<results>/figures/comparison/{measurement}", "{figure}.svg", drive="all", run="all"),
     log:
         "<results>/logs/comparison_figures/{measurement}.log",
     benchmark:
@@ -69,14 +51,7 @@ rule trace_figures:
         tables="<results>/tables/traces/{trace}",
         facts=DRAWN,
     output:
-        report(
-            directory("<results>/figures/traces/{trace}"),
-            patterns=["{figure}.svg"],
-            category="Figures",
-            subcategory="{trace}",
-            labels={"trace": "{trace}", "figure": "{figure}"},
-            caption="../report/figures.rst",
-        ),
+        pictures("<results>/figures/traces/{trace}", "{figure}.svg", trace="{trace}"),
     log:
         "<results>/logs/trace_figures/{trace}.log",
     benchmark:

@@ -4,6 +4,7 @@ rule measure:
         plan=ancient("<results>/plans/{drive}/{measurement}/{key}.json"),
         seal=ancient("<results>/seals/{drive}/{measurement}/{key}.precondition.json"),
         together=ancient(layout.measured_together),
+        traces=ancient(layout.traces_of),
     output:
         manifest="<results>/recordings/{drive}/{measurement}/{key}/recording.json",
     log:
@@ -11,8 +12,6 @@ rule measure:
     wildcard_constraints:
         measurement=f"(?!({layout.traced_measurements()})/)[A-Za-z0-9.-]+",
     priority: scheduling.priority("measure")
-    group:
-        "chain"
     threads: scheduling.cores(workflow.cores)
     resources:
         **scheduling.chain("measure"),
@@ -22,11 +21,6 @@ rule measure:
 
 use rule measure as replay with:
     # Replay traces on the drive.
-    input:
-        plan=ancient("<results>/plans/{drive}/{measurement}/{key}.json"),
-        seal=ancient("<results>/seals/{drive}/{measurement}/{key}.precondition.json"),
-        together=ancient(layout.measured_together),
-        traces=ancient(layout.traces_of),
     log:
         "<results>/logs/replay/{drive}/{measurement}/{key}.log",
     wildcard_constraints:
@@ -36,22 +30,14 @@ use rule measure as replay with:
 rule measure_together:
     """Measure several drives at the same time, the first of which names the job."""
     input:
-        plans=ancient(
-            lambda wildcards: expand("<results>/plans/{recording}.json", recording=layout.together(wildcards))
-        ),
-        seals=ancient(
-            lambda wildcards: expand(
-                "<results>/seals/{recording}.precondition.json", recording=layout.together(wildcards)
-            )
-        ),
+        plans=ancient(expand("<results>/plans/{recording}.json", recording=layout.together)),
+        seals=ancient(expand("<results>/seals/{recording}.precondition.json", recording=layout.together)),
         traces=ancient(layout.traces_of),
     output:
         temp(touch("<results>/together/{drive}/{measurement}/{key}")),
     log:
         "<results>/logs/measure_together/{drive}/{measurement}/{key}.log",
     priority: scheduling.priority("measure")
-    group:
-        "chain"
     threads: scheduling.cores(workflow.cores)
     resources:
         **scheduling.chain("measure", together=True),

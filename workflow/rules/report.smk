@@ -10,7 +10,7 @@ rule report:
         facts=facts.of(
             "report",
             layout.report_facts(),
-            "report.py analysis collect drives figures host replay report trace virtual",
+            "report.py analysis collect drives figures fio host replay report trace virtual",
         ),
     output:
         report("<results>/report/index.html", caption="../report/report.rst", category="Report"),

@@ -1,9 +1,20 @@
+rule facts:
+    """Write what an analysis needs to know of the study; the digest in the name is of that and of its code."""
+    output:
+        "<results>/facts/{analysis}-{digest}.json",
+    log:
+        "<results>/logs/facts/{analysis}-{digest}.log",
+    localrule: True
+    params:
+        text=lambda wildcards, output: facts.text(wildcards),
+    script:
+        "../../scripts/facts.py"
+
+
 rule tables:
     """Read the evidence of a drive's recordings into tables, and find their steady-state windows and anomalies."""
     input:
-        manifests=lambda wildcards: expand(
-            "<results>/recordings/{recording}/recording.json", recording=layout.runs(wildcards)
-        ),
+        manifests=expand("<results>/recordings/{recording}/recording.json", recording=layout.runs),
         facts=facts.of(
             "tables",
             layout.taint_limits(),
@@ -23,10 +34,7 @@ rule tables:
 
 
 rule analysis:
-    """Compute the study's tables: drives, hosts, traces, what counts, the summary, and the deltas from the basis.
-
-    Join the tables of all recordings to a dataset for each kind of table.
-    """
+    """Compute the study's tables (drives, hosts, what counts, summary, deltas …); join those of its recordings."""
     input:
         tables=expand("<results>/tables/{series}/made.json", series=layout.series),
         traces=list(layout.traces().values()),

@@ -1,7 +1,3 @@
-localrules:
-    capture,
-
-
 rule capture:
     """Record a trace of an application."""
     output:
@@ -9,6 +5,7 @@ rule capture:
     log:
         "<results>/logs/capture/{trace}.log",
     priority: scheduling.first
+    localrule: True
     threads: scheduling.cores(workflow.cores)
     resources:
         **scheduling.here(),

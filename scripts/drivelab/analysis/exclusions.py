@@ -1,27 +1,38 @@
-"""Make the table `exclusions`: what is excluded from the results, and why."""
+"""Make the table `exclusions`: what is excluded from the results, and why; and the facts that decide it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from drivelab.collect.inventory import UNKNOWN
+from drivelab.collect.soundness_of_cells import name_of
+from drivelab.core.errors import UserError
 from drivelab.criteria.soundness import (
     ALTERED,
     DUPLICATED,
     FAULTS,
+    FOREIGN,
     MISSING_ROUND,
     MISSING_SLICE,
     MIXED_VERSIONS,
     missing_cells,
     split,
 )
-from drivelab.recording.writer import VERSIONS
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import MANIFEST, UNFINISHED, VERSIONS, read_journal
 from drivelab.tables.schemas import SCHEMAS
 
 WHOLE = "recording"
 """The `place` of a row that excludes a whole recording."""
+FACT_COLUMNS = ("recording", "drive", "measurement", "finished", *VERSIONS, "digests", "cells", "journalled")
+_OF_HOST = ("fio", "kernel")
+"""VERSIONS from host.json; the others come from identity.json."""
 _MISSING = {
     "loop": f"{MISSING_ROUND}: the cell is not in the journal",
     "soak": f"{MISSING_SLICE}: the slice has no evidence",
@@ -43,7 +54,7 @@ def exclusions_table(
     """Make table `exclusions` of a study.
 
     `cells` is table `cells`, unsound rows included.
-    `recordings` has a row for each recording in the study's order, from `drivelab.analysis.recording_facts`: recording,
+    `recordings` has a row for each recording in the study's order, from `recording_facts`: recording,
     drive, measurement, finished (ISO 8601), the VERSIONS, `digests` of its evidence, `cells` (the count in its
     manifest, null without one) and `journalled` (the count in its journal). `strangers` are rows of the table for
     recordings that are missing, and for folders that do not belong to the study. `replays`, `application_runs` and
@@ -52,13 +63,18 @@ def exclusions_table(
     Excluded as a whole are altered recordings, recordings with the evidence of an earlier one, and recordings whose
     versions differ from those of the latest one that they would be pooled with.
     """
-    altered = [row for table in (cells, replays, application_runs, load_rates) for row in _altered(table)]
-    gone = {row["recording"] for row in altered}
+    altered: dict[str, dict[str, Any]] = {}
+    for table in (cells, replays, application_runs, load_rates):
+        if table is not None and len(table):
+            reasons = table["unsound" if "unsound" in table else "taint_reason"].astype(object)
+            firsts = table[reasons.str.startswith(f"{ALTERED}: ", na=False)].drop_duplicates("recording")
+            for place, row in firsts.iterrows():
+                altered[row["recording"]] = _row(row, WHOLE, *split(reasons[place].partition("; ")[0]))
     cells, replays, application_runs, recordings = (
-        table if table is None else table[~table["recording"].isin(gone)]
+        table if table is None else table[~table["recording"].isin(altered)]
         for table in (cells, replays, application_runs, recordings)
     )
-    rows = [*strangers, *{row["recording"]: row for row in altered}.values()]
+    rows = [*strangers, *altered.values()]
     duplicates = list(_duplicates(recordings))
     known = {row["recording"] for row in duplicates}
     rows += duplicates + _other_versions(recordings[~recordings["recording"].isin(known)])
@@ -81,15 +97,6 @@ def counted(table: pd.DataFrame, exclusions: pd.DataFrame) -> pd.DataFrame:
 def _row(recording: Any, place: str, fault: str, words: str) -> dict[str, Any]:
     key = {name: str(recording[name]) for name in ("recording", "drive", "measurement")}
     return {**key, "place": place, "fault": fault, "words": words}
-
-
-def _altered(table: pd.DataFrame | None) -> list[dict[str, Any]]:
-    """Return a row for each recording of a table that was altered."""
-    if table is None or table.empty:
-        return []
-    reasons = table["unsound" if "unsound" in table.columns else "taint_reason"]
-    firsts = table[reasons.astype(object).str.startswith(f"{ALTERED}: ", na=False)].drop_duplicates("recording")
-    return [_row(row, WHOLE, *split(reasons[index].partition("; ")[0])) for index, row in firsts.iterrows()]
 
 
 def _duplicates(recordings: pd.DataFrame) -> Iterable[dict[str, Any]]:
@@ -159,3 +166,73 @@ def _uncounted(missing: pd.DataFrame, recordings: pd.DataFrame) -> list[dict[str
             words = f"the manifest counts {expected} cells, the journal has {journalled}"
             rows.append(_row(recording, "journal", MISSING_ROUND, words))
     return rows
+
+
+def recording_facts(recordings: Sequence[Path]) -> pd.DataFrame:
+    """Return a row with FACT_COLUMNS for each recording, for `exclusions_table`."""
+    return pd.DataFrame(map(_facts, recordings), columns=list(FACT_COLUMNS))
+
+
+def strangers(
+    folders: Sequence[Path], drives: Collection[str], measurements: Collection[str]
+) -> Iterator[dict[str, str]]:
+    """Yield rows of the table `exclusions` for folders below recordings/ that belong to no plan of the study.
+
+    `drives` and `measurements` are those of the study. Recordings of them by an earlier plan are not strangers, and
+    neither are unfinished measurements.
+    """
+    for folder in folders:
+        if UNFINISHED.search(folder.name) or not (folder / "plan.json").exists():
+            continue
+        name = name_of(folder)
+        drive, measurement = folder.parts[-3:-1]
+        row = {"recording": name, "drive": drive, "measurement": measurement, "place": WHOLE, "fault": FOREIGN}
+        try:
+            plan = Plan.read(folder / "plan.json")
+        except UserError as error:
+            yield {**row, "words": str(error)}
+            continue
+        if plan.recording != name:
+            yield {**row, "words": f"it is the recording {plan.recording} under another name"}
+        elif plan.drive not in drives or plan.measurement not in measurements:
+            kind = "drive" if plan.drive not in drives else "measurement"
+            stranger = plan.drive if kind == "drive" else plan.measurement
+            yield {**row, "words": f"its {kind} '{stranger}' is not in the study"}
+
+
+def _facts(recording: Path) -> dict[str, Any]:
+    plan, journal = Plan.read(recording / "plan.json"), list(read_journal(recording))
+    if not journal:
+        raise UserError(
+            f"{recording}: its journal is empty; restore it from a copy, or delete the folder to measure again"
+        )
+    host, identity = _read(recording / "host.json"), _read(recording / "identity.json")
+    versions = {name: (host if name in _OF_HOST else identity).get(name) for name in VERSIONS}
+    return {
+        "recording": plan.recording,
+        "drive": plan.drive,
+        "measurement": plan.measurement,
+        "finished": journal[-1]["at"],
+        **{name: UNKNOWN if version in (None, "") else str(version) for name, version in versions.items()},
+        "digests": tuple(_digests(recording, journal, plan)),
+        "cells": _read(recording / MANIFEST).get("cells"),
+        "journalled": sum(line["event"] == "cell" for line in journal),
+    }
+
+
+def _digests(recording: Path, journal: list[dict[str, Any]], plan: Plan) -> Iterator[str]:
+    """Yield digests that are unique to a recording: of its event times and, in real time, of fio's output.
+
+    On the virtual clock nothing varies, so fio's output may repeat.
+    """
+    yield hashlib.sha256(json.dumps([(line["event"], line["at"]) for line in journal]).encode()).hexdigest()
+    outputs = [recording / line["directory"] / "fio.json" for line in journal if line["event"] in ("cell", "soak")]
+    if outputs and plan.clock == "wall":
+        digest = hashlib.sha256()
+        for path in outputs:
+            digest.update(path.read_bytes() if path.exists() else b"")
+        yield digest.hexdigest()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}

@@ -1,4 +1,4 @@
-"""Compute the tables of a study from those of its recordings: what counts, the summary, and the comparison."""
+"""Compute the tables of a study from those of its recordings."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.deltas.deltas import deltas_table
+from drivelab.analysis.deltas.deltas import deltas_table, model_deltas
 from drivelab.analysis.deltas.differences import differences_table
-from drivelab.analysis.deltas.models import model_deltas
 from drivelab.analysis.deltas.variation import variation_table
-from drivelab.analysis.exclusions import WHOLE, counted, exclusions_table
-from drivelab.analysis.recording_facts import recording_facts, strangers
+from drivelab.analysis.exclusions import WHOLE, counted, exclusions_table, recording_facts, strangers
 from drivelab.analysis.values.scores import with_scores
 from drivelab.analysis.values.summary import pooled, values_by_recording
 from drivelab.collect.conditions import conditions, start_times
@@ -31,7 +29,7 @@ def study_tables(recordings: Sequence[Path], study: Mapping[str, Any]) -> dict[s
     """Return `exclusions`, `summary`, `variation`, `conditions`, `differences`, `deltas` and `model_deltas`.
 
     Each recording has its tables in the same results folder. `study` is
-    `drivelab.workflow.layout.Layout.analysis_facts`.
+    `drivelab.campaign.study_facts.analysis_facts`.
     """
     folders = [tables_folder(recording) for recording in recordings]
     tables = {name: io.read([folder / f"{name}.parquet" for folder in folders], name) for name in COUNTED}

@@ -31,19 +31,8 @@ LIMIT_FOUND = "limit found"
 LIMIT_OPEN = "limit open"
 """No rate of a load fails, or rates above the value are undecided, so the value is a lower bound."""
 
-FINE = frozenset(
-    {
-        STEADY,
-        IN_STEADY_WINDOW,
-        RSE_OK,
-        IN_PHASE,
-        IN_CHANGING_PHASE,
-        SINGLE_SLICE,
-        TOO_FEW_SLICES,
-        LIMIT_FOUND,
-        *AS_ASKED.values(),
-    }
-)
+FINE = frozenset((STEADY, IN_STEADY_WINDOW, RSE_OK, IN_PHASE, IN_CHANGING_PHASE, SINGLE_SLICE, TOO_FEW_SLICES,
+                  LIMIT_FOUND, *AS_ASKED.values()))  # fmt: skip
 FAULTS = (PARTIAL, NOT_STEADY, INCOMPLETE_WINDOW, LIMIT_OPEN, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH, HOST_LIMITED)
 """Faults, gravest first: a value with several gets the first."""
 

@@ -1,4 +1,4 @@
-"""Restore an archive into a separate folder, without overwriting files or writing unverified ones."""
+"""Restore an archive into a new folder, without writing unverified files."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, suppress
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.archive import kinds
 from drivelab.archive.contents import ELSEWHERE
 from drivelab.archive.create import of_the_study
-from drivelab.archive.kinds import Folder
 from drivelab.archive.tar import DamagedError, Member, Reader, Watch, plain_name
 from drivelab.archive.verify import Verdict, below_top, verify
 from drivelab.core.errors import UserError
+from drivelab.core.files import sync_file_system
 from drivelab.core.units import some
 from drivelab.plan.drive_sheet import COLUMNS
 from drivelab.plan.places import RESTORED_MARKER, ROOT, SHEET_SUFFIX, require_project
@@ -27,7 +27,6 @@ from drivelab.recording.writer import now_iso
 
 RESTORED = ROOT / "restored"
 """Folder for restored studies, each in a folder of its name; the only place for them in the project."""
-_CONTINUE = "The files restored so far are kept. Fix the cause, then run the same command again to continue."
 _FEW = 5
 _MOST_SHEET_BYTES = 1 << 22
 _STUDY = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
@@ -39,8 +38,6 @@ class Restored:
 
     folder: Path
     written: int
-    there: int
-    """Files that existed already with the same content."""
     elsewhere: int
     """Files from outside the publisher's project folder, restored below ELSEWHERE."""
     left_out: tuple[str, ...]
@@ -50,10 +47,10 @@ class Restored:
 def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch = lambda size: None) -> Restored:
     """Write the study files of an archive, with their times, into a separate folder, but no tables, figures or reports.
 
-    The folder is `to`, or RESTORED/NAME for a study NAME; it must be new, empty, or from an earlier restore of this
-    archive. Drive sheets get `destructive: no`. The whole archive is verified before anything is written, and each file
-    again while it is written; `watch` counts the bytes of both. Raises UserError for an altered archive, for names that
-    lead out of the folder or are not plain, for any other folder, and for an existing file with other content.
+    The folder is `to`, or RESTORED/NAME for a study NAME; it must be new or empty, and is whole or not made. Drive
+    sheets get `destructive: no`. The whole archive is verified before anything is written, and each file again while it
+    is written; `watch` counts the bytes of both. Raises UserError for an altered archive, for names that lead out of
+    the folder or are not plain, and for any other folder.
     """
     if path.is_dir():
         raise UserError(
@@ -77,13 +74,13 @@ def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch
     _refuse_names(path, names)
     kept = set(filter(kinds.is_kept, names))
     _refuse_clashes(path, kept)
-    _refuse_other(home, verdict)
-    there = _there(verdict, kept, home)
-    _refuse_full(home, sum(verdict.sizes_bytes[name] for name in kept - there))
-    written = _write_all(path, verdict, kept, there, home, watch)
+    if home.is_dir() and any(home.iterdir()):
+        raise UserError(f"{home}: is not empty. Nothing was restored. Name a new folder with --to, or remove that one.")
+    _refuse_full(home, sum(verdict.sizes_bytes[name] for name in kept))
+    _write_all(path, verdict, kept, home, watch)
     left_out = sorted(name for name in names - kept if not (kinds.is_host_state(name) or kinds.is_computed(name)))
     outside = sum(name.startswith(f"{ELSEWHERE}/") for name in kept)
-    return Restored(home, written, len(there), outside, tuple(map(_shown, left_out)))
+    return Restored(home, len(kept), outside, tuple(map(_shown, left_out)))
 
 
 def _refuse_place(to: Path | None) -> None:
@@ -117,19 +114,6 @@ def _refuse_clashes(path: Path, names: set[str]) -> None:
         )
 
 
-def _refuse_other(home: Path, verdict: Verdict) -> None:
-    """Raise UserError for a folder with content that is not from this archive."""
-    if not home.is_dir() or not any(home.iterdir()):
-        return
-    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-        if json.loads((home / RESTORED_MARKER).read_bytes())["sha256"] == verdict.digest:
-            return
-    raise UserError(
-        f"{home}: is not empty, and this archive was not restored to it before. Nothing was restored. Name a new "
-        "folder with --to, or remove that one."
-    )
-
-
 def _refuse_full(home: Path, size_bytes: int) -> None:
     place = next(folder for folder in (home, *home.parents) if folder.is_dir())
     if size_bytes > (free := shutil.disk_usage(place).free):
@@ -139,60 +123,38 @@ def _refuse_full(home: Path, size_bytes: int) -> None:
         )
 
 
-def _there(verdict: Verdict, kept: set[str], home: Path) -> set[str]:
-    """Return the names of existing equal files; raises UserError for other existing files."""
-    equal: set[str] = set()
-    others: list[str] = []
-    for name in sorted(kept):
-        target = home / name
-        above = (home / folder for folder in reversed(Path(name).parents[:-1]))  # outermost first
-        blocked = next((path for path in above if os.path.lexists(path) and not _is_folder(path)), None)
-        if blocked is not None:
-            others.append(str(blocked.relative_to(home)))
-        elif os.path.lexists(target):
-            is_kept = name.endswith(SHEET_SUFFIX)  # an existing sheet was changed on purpose
-            same = (
-                not target.is_symlink() and target.is_file() and (is_kept or _digest(target) == verdict.digests[name])
-            )
-            (equal.add if same else others.append)(name)
-    if others:
-        raise UserError(
-            f"{home}: has {len(others)} file{'s' * (len(others) > 1)} of the study with other content "
-            f"({some(list(map(_shown, others)), _FEW)}), which are not overwritten; name another folder with --to"
-        )
-    return equal
-
-
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
-
-
-def _write_all(path: Path, verdict: Verdict, kept: set[str], there: set[str], home: Path, watch: Watch) -> int:
-    home.mkdir(parents=True, exist_ok=True)
-    written = 0
-    with closing(Folder(home)) as folder, path.open("rb") as file:
-        if not (home / RESTORED_MARKER).exists():
-            about = {"archive": path.name, "sha256": verdict.digest, "study": verdict.top, "at": now_iso()}
-            folder.write(RESTORED_MARKER, [json.dumps(about, indent=1).encode() + b"\n"], None)
-        try:
+def _write_all(path: Path, verdict: Verdict, kept: set[str], home: Path, watch: Watch) -> None:
+    """Write the files into a folder that only this user may enter, and that gets its name when it is whole."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f".{home.name}.", dir=home.parent))
+    try:
+        about = {"archive": path.name, "sha256": verdict.digest, "study": verdict.top, "at": now_iso()}
+        _write(part / RESTORED_MARKER, [json.dumps(about, indent=1).encode() + b"\n"])
+        with path.open("rb") as file:
             for member in Reader(file, watch).members():
                 name = below_top(member.info.name)
-                if name in kept and name not in there:
-                    _write(folder, home, name, member, verdict.digests)
-                    written += 1
-        except DamagedError as error:
-            raise UserError(f"{path}: changed while it was read ({error}). {_CONTINUE}") from None
-    return written
+                if name in kept:
+                    chunks = _verified(member, verdict.digests[name])
+                    _write(part / name, _harmless(chunks) if name.endswith(SHEET_SUFFIX) else chunks)
+                    os.utime(part / name, (int(member.info.mtime),) * 2)
+        sync_file_system(part)
+        part.chmod(0o755)
+        part.rename(home)
+    except DamagedError as error:
+        raise UserError(f"{path}: cannot be restored: {error}. Nothing was restored.") from None
+    except OSError as error:
+        raise UserError(f"{home}: cannot be written: {error.strerror}. Nothing was restored.") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
-def _write(folder: Folder, home: Path, name: str, member: Member, digests: Mapping[str, str]) -> None:
-    try:
-        chunks = _verified(member, digests[name])
-        content = _harmless(chunks) if name.endswith(SHEET_SUFFIX) else chunks
-        folder.write(name, content, int(member.info.mtime))
-    except (DamagedError, OSError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
-        raise UserError(f"{home / name}: cannot be restored: {why}. {_CONTINUE}") from None
+def _write(target: Path, chunks: Iterable[bytes]) -> None:
+    """Write a new file, readable by all users and not executable, whatever the umask."""
+    for folder in reversed(target.parents):
+        if not folder.exists():
+            folder.mkdir(0o755)
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644), "wb") as file:
+        file.writelines(chunks)
 
 
 def _verified(member: Member, expected: str) -> Iterator[bytes]:
@@ -234,8 +196,3 @@ def _lines(text: str) -> list[str]:
 def _shown(name: str) -> str:
     """Return a name of an archive, escaped for the terminal if it is not plain."""
     return name if name.isascii() and name.isprintable() else ascii(name)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -28,7 +28,9 @@ class Verdict:
     digest: str = ""
     """SHA-256 of the whole file."""
     compared: bool = False
-    """Whether `digest` was compared with one that was kept apart."""
+    """Whether `digest` was compared with a given one."""
+    beside: bool = False
+    """Whether it was compared with the file beside the archive, which a person who changes the archive can change."""
     altered: dict[str, str] = field(default_factory=dict)
     """Alterations by name of the file below the archive's top folder, or ITSELF."""
     since_measured: dict[str, str] = field(default_factory=dict)
@@ -74,7 +76,7 @@ def verify(path: Path, digest: str | None = None, watch: Watch = lambda size: No
         if not fields or not _SHA256.fullmatch(fields[0]):
             verdict.altered[str(side)] = ALTERED
         kept += fields[:1]
-    verdict.compared = bool(kept)
+    verdict.compared, verdict.beside = bool(digest), side.exists()
     if any(expected != verdict.digest for expected in kept):
         verdict.altered.setdefault(ITSELF, "its SHA-256 differs from the one kept apart")
     return verdict

@@ -16,10 +16,9 @@ from drivelab.core.units import counted
 from drivelab.plan.design import Growth
 from drivelab.plan.study import Study
 from drivelab.report.delta import in_few_recordings, interval
-from drivelab.report.headline import headline_inputs
+from drivelab.report.headline import headline_inputs, headline_tests
 from drivelab.report.inputs import Row
-from drivelab.report.sentences import workload_words
-from drivelab.report.verdict import headline_deltas
+from drivelab.report.numbers import workload_words
 from drivelab.tables.labels import SCORE
 
 DECIDED_AT_THE_MARGIN = (FASTER_BEYOND, SAME, SLOWER_BEYOND)
@@ -29,7 +28,8 @@ _MOST_NAMED = 3
 def headline_rows(campaign: Campaign) -> list[Row]:
     """Return the headline deltas of a finished study, one of each comparison; scores follow from them."""
     recordings = [planned.plan.recording for planned in campaign.plans]
-    rows = headline_deltas(headline_inputs(campaign.study.results / "tables", recordings, campaign.study.basis))
+    inputs = headline_inputs(campaign.study.results / "tables", recordings, campaign.study.basis)
+    rows = headline_tests(inputs, "deltas")
     values = ((row["measurement"], row["comparison"], row["cell_label"], row["metric"]) for row in rows)
     return [rows[place] for place in one_of_each(values) if rows[place]["protocol"] != SCORE]
 

@@ -180,6 +180,12 @@ class Campaign:
         devices = {self.sheet[plan.sheet_drive].device for plan in self.to_do if plan.destroys}
         return sorted({name for device in devices for name in settings_of(sysfs.kernel_name(device))})
 
+    @property
+    def virtual_drives(self) -> list[str]:
+        """Names of the virtual drives that the study runs in real time."""
+        wall = {plan.sheet_drive for plan in self.here if plan.clock == "wall"}
+        return sorted(name for drive in wall if (name := self.sheet[drive].virtual))
+
     def model(self, name: str, source: str) -> DriveModel:
         """Return the model of a virtual drive from config/virtual_drives.yaml."""
         return model_among(self.models, name, source)

@@ -15,7 +15,7 @@ from drivelab.campaign.estimate import Trace, assumed_mib_s
 from drivelab.campaign.procedure import Part, Subject, procedure, total
 from drivelab.campaign.traces import TRACES
 from drivelab.core.errors import UserError, suggestion
-from drivelab.core.units import format_amount, parse_size
+from drivelab.core.units import format_amount, parse_amount
 from drivelab.drives import identity, sysfs
 from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.file_system import BLOCK_BYTES
@@ -99,7 +99,6 @@ def _needs(protocol: Protocol) -> Iterator[str]:
 SHEET = Path("config/drives.tsv")
 OVER_PROVISIONING = 0.07
 """Assumed if the drive is imagined or the sheet has no value: 2^30 bytes of flash for 10^9 of capacity."""
-_DECIMAL = re.compile(r"(\d+(?:\.\d+)?)(G|T)B")
 
 
 def imagined(capacity: str, write_mib_s: float, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
@@ -107,16 +106,13 @@ def imagined(capacity: str, write_mib_s: float, traces: tuple[Trace, ...] = ()) 
 
     Raises UserError for an invalid capacity.
     """
-    if (match := _DECIMAL.fullmatch(capacity)) is not None:
-        capacity_bytes = int(float(match[1]) * {"G": 10**9, "T": 10**12}[match[2]])
-    else:
-        capacity_bytes = parse_size(capacity)
+    capacity_bytes = int(parse_amount(capacity))
     if not capacity_bytes:
         raise UserError(f"a drive of {capacity} has no capacity; give a capacity such as 1TB")
     spaced = re.sub(r"(?<=\d)(?=[A-Z])", " ", capacity)
     spare = f"{100 * OVER_PROVISIONING:.0f} % over-provisioning"
     words = f"a drive of {spaced} that writes {write_mib_s:g} MiB/s, with {spare}"
-    return words, Subject(f"of {capacity}", capacity_bytes, write_mib_s, OVER_PROVISIONING, traces)
+    return words, Subject(capacity, capacity_bytes, write_mib_s, OVER_PROVISIONING, traces)
 
 
 def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
@@ -188,6 +184,8 @@ class Entry:
     """Whether it is one of START."""
     takes: Part | None
     """The estimate of all of its measurements; None if the drive cannot run it."""
+    more: str = ""
+    """What the estimate leaves out: a trace or application that is not known."""
     unfit: str = ""
     """Why the drive cannot run it."""
 
@@ -198,15 +196,16 @@ class Entry:
         if span is None:
             return ""
         (least, unit), (most, most_unit) = _coarse(span.least_s), _coarse(span.most_s)
-        if (least, unit) == (most, most_unit):
-            return f"{most} {most_unit}"
-        return f"{least} to {most} {unit}" if unit == most_unit else f"{least} {unit} to {most} {most_unit}"
+        text = f"{least} {unit} to {most} {most_unit}" if unit != most_unit else f"{least} to {most} {unit}"
+        return f"{most} {most_unit}{self.more}" if (least, unit) == (most, most_unit) else f"{text}{self.more}"
 
     @property
     def written(self) -> str:
         """Return the upper bound of the bytes written."""
         span = self.takes.estimate if self.takes is not None else None
-        return "" if span is None else format_amount(span.most_bytes) if span.most_bytes else "nothing"
+        if span is None:
+            return ""
+        return f"{format_amount(span.most_bytes) if span.most_bytes else 'nothing'}{self.more}"
 
 
 def _coarse(seconds: float) -> tuple[int, str]:
@@ -224,11 +223,12 @@ def entries(protocols: Iterable[Protocol], subject: Subject) -> list[Entry]:
 def _entry(protocol: Protocol, subject: Subject) -> Entry:
     first = protocol.name.partition("-")[0]
     family = next((title for title, words in FAMILIES.items() if first in words), _OWN)
-    takes, unfit = None, ""
+    takes, more, unfit = None, "", ""
     try:
         variants = resolve(protocol, protocol.usual_class, None, {}, protocol.name)
-        takes = total([part for variant in variants for part in procedure(variant, subject)])
+        parts = [part for variant in variants for part in procedure(variant, subject)]
+        takes, more = total(parts), " + trace" if any(part.estimate is None for part in parts) else ""
     except UserError as error:
         unfit = str(error)
     title, source = str(protocol.body["title"]), str(protocol.body["source"])
-    return Entry(family, protocol.name, title, source, protocol.name in START, takes, unfit)
+    return Entry(family, protocol.name, title, source, protocol.name in START, takes, more, unfit)

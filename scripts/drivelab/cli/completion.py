@@ -1,4 +1,4 @@
-"""`drivelab completion`: completion for a shell, and the man page, both made from the parser."""
+"""`drivelab completion`: completion for a shell, made from the parser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from drivelab.core.errors import UserError
 
 _SHELLS = ("bash", "zsh", "fish")
-_PAGE = "man"
 _Names = Callable[[], Iterable[str]]
 _Action = TypeVar("_Action", bound=argparse.Action)
 
@@ -19,22 +18,15 @@ def add_parser(commands: Any) -> None:
     """Register `completion`."""
     parser = commands.add_parser(
         "completion",
-        help="print completion for a shell, or the man page",
+        help="print completion for a shell",
         description='Prints what a shell needs to complete commands, options and names: eval "$(drivelab completion '
-        'bash)" in ~/.bashrc, the same with zsh in ~/.zshrc, drivelab completion fish | source in config.fish. With '
-        "man, prints the man page: drivelab completion man > ~/.local/share/man/man1/drivelab.1",
+        'bash)" in ~/.bashrc, the same with zsh in ~/.zshrc, drivelab completion fish | source in config.fish.',
     )
-    parser.add_argument("shell", choices=(*_SHELLS, _PAGE), help="what to print")
+    parser.add_argument("shell", metavar="SHELL", choices=_SHELLS, help="bash, zsh or fish")
     parser.set_defaults(handler=_print)
 
 
 def _print(options: argparse.Namespace) -> int:
-    if options.shell == _PAGE:
-        from drivelab.cli.introspection import man_page
-        from drivelab.cli.main import parser
-
-        print(man_page(parser()), end="")
-        return 0
     from argcomplete import shellcode  # type: ignore[attr-defined]
 
     print(shellcode(["drivelab"], shell=options.shell))

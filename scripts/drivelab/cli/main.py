@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,10 +26,9 @@ def parser() -> RootParser:
     """Return the parser with all subcommands; the modules of the folders register theirs."""
     from drivelab.cli import completion
     from drivelab.cli.look import compare, query, report
-    from drivelab.cli.maintain import testing, verify
     from drivelab.cli.measure import plan, protocol, run, stage, study, virtual, watch
     from drivelab.cli.parser import RootParser
-    from drivelab.cli.share import archive, import_results
+    from drivelab.cli.share import archive, import_results, verify
     from drivelab.cli.start import doctor, drives, init, quick
     from drivelab.cli.traces import capture, replay, trace
 
@@ -36,12 +36,13 @@ def parser() -> RootParser:
         prog="drivelab",
         description=drivelab.__doc__,
         epilog="In a checkout, './drivelab setup' installs everything that the commands need. Every other command does "
-        "so if something is missing. './drivelab setup cluster' also installs the packages that submit jobs to Slurm.",
+        "so if something is missing. './drivelab setup cluster' also installs the packages that submit jobs to Slurm. "
+        "'./drivelab test' runs drivelab's own tests.",
     )
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     for module in (
         archive, capture, compare, completion, doctor, drives, import_results, init, plan, protocol, query, quick,
-        replay, report, run, stage, study, testing, trace, verify, virtual, watch,
+        replay, report, run, stage, study, trace, verify, virtual, watch,
     ):  # fmt: skip
         module.add_parser(root.commands)
     return root
@@ -80,7 +81,9 @@ _ENDS = " \n\t\"'<>"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; return 0 for success, 1 for failure, 2 for a user error, 130 if interrupted by a signal.
+    """Run a command; return its status: 0 for success, 1 for failure, 2 for a user error, 130 if interrupted.
+
+    141 if the reader of its output closes the pipe.
 
     The subcommands are imported within, so that signals are handled in the same way from the start.
     """
@@ -111,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        return 128 + signal.SIGPIPE  # as programs that the signal ends
     except OSError as error:
         if error.errno in _PLACES and error.filename:
             say(f"drivelab: {error.filename}: {error.strerror}; name another path", stderr=True)

@@ -19,7 +19,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "traces": ("capture", "trace", "replay"),
     "look": ("report", "compare", "query"),
     "share": ("archive", "import"),
-    "maintain": ("verify", "completion", "test"),
+    "maintain": ("verify", "completion"),
 }
 """Commands by what users want. Others are stages that the workflow calls; `--help` does not list them."""
 _CHOICE = re.compile(

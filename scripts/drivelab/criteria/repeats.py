@@ -14,10 +14,9 @@ steps. It is applied to p-values of t-tests (Jennison and Turnbull, Group Sequen
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from statistics import NormalDist
 from typing import Literal
 
 FEWEST = 3
@@ -81,10 +80,8 @@ def next_action(values: Sequence[float], threshold_pct: float = THRESHOLD_PCT) -
     return NextAction("discard", count) if count == MOST else NextAction("more", count + 2)
 
 
-_NORMAL = NormalDist()
 _POINTS = 81
 """Points of a numerical integral by Simpson's rule, an odd number; levels are right to six digits."""
-_BISECTIONS = 60
 
 
 @cache
@@ -94,46 +91,27 @@ def look_level(alpha: float, least: int, most: int, runs: int) -> float:
     A test that is judged at these levels until it is decided, at the last after `most` runs, has the level `alpha`.
     Raises ValueError unless 0 < alpha < 1 and 1 <= least <= runs <= most.
     """
+    import numpy as np  # slow to import
+    from scipy.optimize import brentq
+    from scipy.special import ndtr
+
     if not (0 < alpha < 1 and 1 <= least <= runs <= most):
         raise ValueError(f"no level for alpha {alpha:g} after {runs} of {least} to {most} runs")
-    sums, masses = [0.0], [1.0]  # distribution of the sum of all steps, if no look has ended the test
-    counted, spent, limit = 0, 0.0, math.inf
+    weights = np.r_[1, np.tile([4, 2], _POINTS // 2)[:-1], 1] / 3
+    sums, masses = np.zeros(1), np.ones(1)  # distribution of the sum of all steps, if no look has ended the test
+    spent = limit = 0.0
     for count in range(least, runs + 1):
-        spread = math.sqrt(count - counted)
+        spread = math.sqrt(count if count == least else 1)
         share = alpha * (count / most) ** 2 - spent
         spent += share
-        limit = _limit(lambda bound: _beyond(bound, sums, masses, spread) - share)  # noqa: B023 - used at once
-        sums, masses = _within(limit, sums, masses, spread)
-        counted = count
-    return 2 * _NORMAL.cdf(-limit / math.sqrt(runs))
 
+        def excess(bound: float) -> float:
+            """Return how much more than the share goes beyond a bound of either sign with the next step."""
+            beyond = ndtr((-bound - sums) / spread) + ndtr((sums - bound) / spread)  # noqa: B023 - used at once
+            return float(masses @ beyond) - share  # noqa: B023
 
-def _beyond(bound: float, sums: list[float], masses: list[float], spread: float) -> float:
-    """Return the probability that a sum goes beyond a bound of either sign with the next step."""
-    return sum(
-        mass * (_NORMAL.cdf((-bound - at) / spread) + _NORMAL.cdf((at - bound) / spread))
-        for at, mass in zip(sums, masses, strict=True)
-    )
-
-
-def _within(bound: float, sums: list[float], masses: list[float], spread: float) -> tuple[list[float], list[float]]:
-    """Return the distribution after the next step of the sums within a bound: points, and their probabilities."""
-    step = 2 * bound / (_POINTS - 1)
-    points = [-bound + step * place for place in range(_POINTS)]
-    weights = [step / 3 * (1 if place in (0, _POINTS - 1) else 4 if place % 2 else 2) for place in range(_POINTS)]
-    density = NormalDist(0, spread).pdf
-    return points, [
-        weight * sum(mass * density(point - at) for at, mass in zip(sums, masses, strict=True))
-        for point, weight in zip(points, weights, strict=True)
-    ]
-
-
-def _limit(excess: Callable[[float], float]) -> float:
-    """Return where a falling function is zero, by bisection."""
-    low, high = 0.0, 1.0
-    while excess(high) > 0:
-        high *= 2
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-    return high
+        limit = brentq(excess, 0.0, 40 * math.sqrt(count))
+        points, step = np.linspace(-limit, limit, _POINTS, retstep=True)
+        density = np.exp(-(((points[:, None] - sums) / spread) ** 2) / 2) / (spread * math.sqrt(2 * math.pi))
+        sums, masses = points, step * weights * (density @ masses)
+    return 2 * float(ndtr(-limit / math.sqrt(runs)))

@@ -1,12 +1,9 @@
-"""Look beyond the rule for steady state: how far from its end a measurement stopped, and whether its level changed.
+"""Look beyond the rule for steady state: how far from its end a measurement stopped.
 
 The rule of the PTS passes windows whose values still fall by up to 10 %, and ends a slow approach long before its end.
 """
 
 from __future__ import annotations
-
-import math
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,12 +16,6 @@ FEWEST_ROUNDS = 5
 _FALSE_ALARM = 0.01
 """Chance of an approach in independent values without one."""
 _TIME_CONSTANTS = 30
-_LEAST_CHANGE = math.log1p(0.05)
-"""Smallest change of level: half of what the PTS allows a window to fall (ours)."""
-_PENALTY = 8.0
-"""Cost of a change of level, in variances of the values times the logarithm of the window: at most 4 % of windows of
-five independent values, and 10 % at a correlation of 0.6, then have one of any size (by simulation)."""
-_FEWEST_OF_LEVEL = 2
 
 
 def to_asymptote(values: Floats, window: int, *, of_times: bool = False) -> Floats:
@@ -57,26 +48,3 @@ def to_asymptote(values: Floats, window: int, *, of_times: bool = False) -> Floa
     to_come = -amplitude * decays[best[1], -window:].mean(axis=1) / values[:, -window:].mean(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(approaches & (to_come > -1), np.log1p(to_come), 0.0)
-
-
-def level_change(values: Sequence[float], window: int) -> tuple[int, float] | None:
-    """Return the last change of level within the last `window` values: the position after it, and its logarithm.
-
-    Change points of the mean by PELT (Killick, Fearnhead and Eckley, Journal of the American Statistical Association
-    107, 2012). Values before the window only add to the scatter, which is that of successive differences: the first
-    rounds are often far from the rest. None without a change of at least 5 %.
-    """
-    import ruptures  # slow to import
-
-    logs = np.log(np.asarray(values, dtype=float))
-    inside = logs[-window:]
-    if len(inside) < 2 * _FEWEST_OF_LEVEL:
-        return None
-    scatter = float(np.median(np.abs(np.diff(logs)))) / (special.ndtri(0.75) * math.sqrt(2))
-    search = ruptures.Pelt(model="l2", min_size=_FEWEST_OF_LEVEL, jump=1).fit(inside / max(scatter, 1e-9))
-    *changes, _ = search.predict(pen=_PENALTY * math.log(len(inside)))
-    if not changes:
-        return None
-    before, after = inside[changes[-2] if len(changes) > 1 else 0 : changes[-1]], inside[changes[-1] :]
-    change = float(after.mean() - before.mean())
-    return (len(logs) - len(inside) + changes[-1], change) if abs(change) >= _LEAST_CHANGE else None

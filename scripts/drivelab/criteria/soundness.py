@@ -25,53 +25,35 @@ MISSING_SLICE = "missing slice"
 ALTERED = "altered evidence"
 NOT_MEASURED = "not measured"
 FAULTS = {
-    MISSING_ROUND: (
-        "a cell that other rounds have, or that the manifest counts, is not in the journal. No window holds the "
-        "round; repeats have one fewer"
-    ),
-    MISSING_SLICE: (
-        "fio's JSON has fewer slices than the journal. The slice that spans the missing one is excluded too; if "
-        "the end is missing, the last"
-    ),
+    MISSING_ROUND: "a cell that other rounds have, or that the manifest counts, is not in the journal. No window "
+        "holds the round; repeats have one fewer",
+    MISSING_SLICE: "fio's JSON has fewer slices than the journal. The slice that spans the missing one is excluded "
+        "too; if the end is missing, the last",
     NO_IO: "a cell, replay or run moved nothing (a slice may: a drive can hang)",
-    NOT_A_NUMBER: (
-        "NaN, infinity, text or nothing in fio's JSON; NaN or infinity in its logs. A status in mid-soak excludes "
-        "two slices"
-    ),
+    NOT_A_NUMBER: "NaN, infinity, text or nothing in fio's JSON; NaN or infinity in its logs. A status in mid-soak "
+        "excludes two slices",
     NEGATIVE_LATENCY: "a clock was set back, or the file was edited",
     NEGATIVE_RATE: "a clock was set back, or the file was edited",
     NO_DURATION: "a replay or run took no time, or less. Its passes are excluded too",
-    DAMAGED: (
-        "fio's exit status, JSON or latency bins are invalid or gone. If a soak's counts go back, all of it is excluded"
-    ),
-    CONTRADICTS: (
-        "numbers of fio's JSON contradict each other, or those of the journal: mean latency outside smallest and "
-        "largest, or off the latency bins by more than their width; rates unequal to count or bytes by run time; "
+    DAMAGED: "fio's exit status, JSON or latency bins are invalid or gone. If a soak's counts go back, all of it is "
+        "excluded",
+    CONTRADICTS: "numbers of fio's JSON contradict each other, or those of the journal: mean latency outside smallest "
+        "and largest, or off the latency bins by more than their width; rates unequal to count or bytes by run time; "
         "bytes unequal to I/Os of the block sizes; fewer I/Os than latencies. The reason quotes both. If a soak's "
-        "sums differ, all of it is excluded"
-    ),
-    FOREIGN_EVIDENCE: (
-        "the job's device is not the drive, fio began at another time than in the journal, or fio's JSON and "
-        "`job.fio` differ in an option. Excludes the cell or soak"
-    ),
-    DUPLICATED_ROUND: (
-        "two cells or slices have the same start, counts and bytes. The one with the journal's time counts, else "
-        "the first"
-    ),
-    MIXED_VERSIONS: (
-        "recordings to be pooled differ in fio, kernel, firmware, capacity, logical block or over-provisioning; "
-        "those like the latest count. Or a cell's fio differs from `host.json`"
-    ),
-    FOREIGN: (
-        "its plan was edited, it copies another recording, or the study lacks its drive or measurement (an earlier"
-        " plan is allowed)"
-    ),
-    DUPLICATED: (
-        "a recording has the times or output of an earlier one, or the journal has a cell twice. The first counts"
-    ),
+        "sums differ, all of it is excluded",
+    FOREIGN_EVIDENCE: "the job's device is not the drive, fio began at another time than in the journal, or fio's "
+        "JSON and `job.fio` differ in an option. Excludes the cell or soak",
+    DUPLICATED_ROUND: "two cells or slices have the same start, counts and bytes. The one with the journal's time "
+        "counts, else the first",
+    MIXED_VERSIONS: "recordings to be pooled differ in fio, kernel, firmware, capacity, logical block or "
+        "over-provisioning; those like the latest count. Or a cell's fio differs from `host.json`",
+    FOREIGN: "its plan was edited, it copies another recording, or the study lacks its drive or measurement (an "
+        "earlier plan is allowed)",
+    DUPLICATED: "a recording has the times or output of an earlier one, or the journal has a cell twice. The first "
+        "counts",
     NOT_MEASURED: "the measurement failed, or was not begun when the run ended; run the study again",
     ALTERED: "a file was altered, added, is missing or unreadable (`SHA256SUMS`). Excludes the recording",
-}
+}  # fmt: skip
 """Reasons for excluding something, with their meaning. The column `unsound` of table `cells`, and `taint_reason` in
 tables of runs, begin with one of them and a colon."""
 
@@ -117,22 +99,21 @@ def unsound_cells(cells: pd.DataFrame, latency_bins: pd.DataFrame | None = None)
     given = [reason if isinstance(reason, str) else None for reason in cells["unsound"]]
     reasons = pd.Series(given, index=cells.index, dtype=object)
     ios = cells["read_ios"].astype(float) + cells["write_ios"].astype(float)
-    without_io = (ios == 0) & (cells["kind"] == "loop")
-    _put(reasons, without_io & reasons.isna(), because(NO_IO, "fio did no I/O at all"))
-    at_no_rate = (ios > 0) & (cells["iops"] == 0)
-    _put(reasons, at_no_rate & reasons.isna(), because(CONTRADICTS, "fio did I/Os, but none a second"))
-    twice = cells.duplicated(_PLACE)
-    _put(reasons, twice & reasons.isna(), because(DUPLICATED, "the journal has the cell twice, the first counts"))
-    for fault, bad in _number_faults(cells, ios):
-        for column in bad.columns[bad.any()]:
+    for bad, fault, words in (
+        ((ios == 0) & (cells["kind"] == "loop"), NO_IO, "fio did no I/O at all"),
+        ((ios > 0) & (cells["iops"] == 0), CONTRADICTS, "fio did I/Os, but none a second"),
+        (cells.duplicated(_PLACE), DUPLICATED, "the journal has the cell twice, the first counts"),
+    ):
+        reasons[bad.astype(bool) & reasons.isna()] = because(fault, words)
+    for fault, flags in _number_faults(cells, ios):
+        for column in flags.columns[flags.any()]:
             replaceable = reasons.isna() | reasons.str.startswith(DAMAGED, na=False)
-            _put(reasons, bad[column] & replaceable, because(fault, _words(fault, column)))
+            wrong = "not a finite number" if fault == NOT_A_NUMBER else "below zero"
+            reasons[flags[column] & replaceable] = because(fault, f"{column} is {wrong}")
     if latency_bins is not None:
-        below = latency_bins.loc[latency_bins["latency_ns"] < 0, _PLACE]
-        if len(below):
-            rows = pd.MultiIndex.from_frame(cells[_PLACE]).isin(pd.MultiIndex.from_frame(below))
-            reason = because(NEGATIVE_LATENCY, "fio's latency bins begin below zero")
-            _put(reasons, pd.Series(rows, index=cells.index) & reasons.isna(), reason)
+        below = pd.MultiIndex.from_frame(latency_bins.loc[latency_bins["latency_ns"] < 0, _PLACE])
+        rows = pd.MultiIndex.from_frame(cells[_PLACE]).isin(below)
+        reasons[rows & reasons.isna()] = because(NEGATIVE_LATENCY, "fio's latency bins begin below zero")
     return reasons
 
 
@@ -166,12 +147,3 @@ def _number_faults(cells: pd.DataFrame, ios: pd.Series) -> Iterator[tuple[str, p
     yield NOT_A_NUMBER, pd.concat([~np.isfinite(rates), lost], axis=1)
     yield NEGATIVE_LATENCY, latencies < 0
     yield NEGATIVE_RATE, rates < 0
-
-
-def _words(fault: str, column: str) -> str:
-    return f"{column} is {'not a finite number' if fault == NOT_A_NUMBER else 'below zero'}"
-
-
-def _put(reasons: pd.Series, rows: pd.Series, reason: str) -> None:
-    if rows.any():
-        reasons[rows.astype(bool)] = reason

@@ -130,12 +130,7 @@ def find_window(
 
 
 def _determine(values: Sequence[float], criterion: Mapping[str, Any]) -> SteadyState:
-    return determine(
-        values,
-        window=criterion["window"],
-        data_excursion=criterion["data_excursion"],
-        slope_excursion=criterion["slope_excursion"],
-    )
+    return determine(values, **{name: criterion[name] for name in ("window", "data_excursion", "slope_excursion")})
 
 
 def _rounds(history: Mapping[str, Sequence[float]]) -> int:

@@ -19,13 +19,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from drivelab.criteria.settling import Floats
+
 CONFIDENCE = 0.95
+_SIDES = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 _BATCHES = (10, 20, 40)
 """Numbers of batches of a measurement: a few long ones see long delays, many short ones measure the variance well."""
 WARM_UP = 0.1
 """Share of the requests, the first ones, that do not count: the queue starts empty."""
 
-Floats = npt.NDArray[np.float64]
 Number = TypeVar("Number", bound=np.generic)
 
 
@@ -62,7 +64,7 @@ def tail_interval(parts: Sequence[Floats], percentile: float) -> TailInterval:
     count, share = len(values), percentile / 100
     if not count:
         raise ValueError("an interval needs requests")
-    value = _at(values, share)
+    value = float(values[max(math.ceil(share * count - 1e-9), 1) - 1])
     dispersion = max(_dispersion(parts, value, 1 - share, batches) for batches in _BATCHES)
     effective = max(math.floor(count / dispersion), 1)
     below, above = (float(binom.ppf(side, effective, share)) for side in _SIDES)
@@ -71,17 +73,9 @@ def tail_interval(parts: Sequence[Floats], percentile: float) -> TailInterval:
     return TailInterval(value, min(float(low), value), max(float(high), value), count, dispersion)
 
 
-_SIDES = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
-
-
 def fewest_requests(percentile: float) -> int:
     """Return the fewest independent requests whose interval of a percentile has an upper end."""
     return math.ceil(math.log(_SIDES[0]) / math.log(percentile / 100))
-
-
-def _at(values: Floats, share: float) -> float:
-    """Return the smallest of sorted values that at least this share does not exceed."""
-    return float(values[max(math.ceil(share * len(values) - 1e-9), 1) - 1])
 
 
 def _dispersion(parts: Sequence[Floats], threshold: float, share: float, batches: int) -> float:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from drivelab.core.grouping import grouped
 from drivelab.core.units import format_amount, parse_amount
 
 KERNEL, OWN = "kernel_writes", "own_writes"
@@ -148,11 +149,7 @@ def digest(texts: Iterable[str]) -> list[str]:
     The count is the number of cells with this cause.
     The number is left out if a text already covers several cells, as that of a value does: values share cells.
     """
-    by_cause: dict[str, list[str]] = {}
-    for text in texts:
-        for reason in text.split("; "):
-            by_cause.setdefault(reason.partition(":")[0], []).append(reason)
-    return [_worst_of(same_cause) for same_cause in by_cause.values()]
+    return [_worst_of(same_cause) for same_cause in _by_cause(texts).values()]
 
 
 def worst(reasons: Iterable[str]) -> list[str]:
@@ -162,12 +159,16 @@ def worst(reasons: Iterable[str]) -> list[str]:
 
 def causes(texts: Iterable[str]) -> list[str]:
     """Return the causes alone, each once, as a legend shows them."""
-    return list(dict.fromkeys(reason.partition(":")[0] for text in texts for reason in text.split("; ")))
+    return list(_by_cause(texts))
 
 
 def is_busy(taint_reason: object) -> bool:
     """Return whether other programs or virtual machines used the host, and nothing else disturbed the value."""
     return isinstance(taint_reason, str) and set(causes([taint_reason])) <= DISTURBED
+
+
+def _by_cause(texts: Iterable[str]) -> dict[str, list[str]]:
+    return grouped((reason for text in texts for reason in text.split("; ")), lambda reason: reason.partition(":")[0])
 
 
 def _worst_of(reasons: list[str]) -> str:

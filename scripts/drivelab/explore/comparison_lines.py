@@ -12,22 +12,29 @@ import numpy as np
 import pandas as pd
 from rich.text import Text
 
-from drivelab.analysis.deltas.doubts import numbered
-from drivelab.analysis.deltas.main_values import Value, main_values
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, IN_RECORDINGS, NOT_COMPARED, WORSE
+from drivelab.analysis.deltas.doubts import mark, numbered
+from drivelab.analysis.deltas.inference import Value, main_values
+from drivelab.analysis.verdict import (
+    BETTER,
+    CANNOT_TELL,
+    FASTER_BEYOND,
+    IN_RECORDINGS,
+    NOT_COMPARED,
+    SLOWER_BEYOND,
+    WORSE,
+)
 from drivelab.core.grouping import grouped
 from drivelab.core.terminal import print_table, visible, wide_console
 from drivelab.core.units import format_percentage, scaled
 from drivelab.explore.compare import Comparison
-from drivelab.report.numbers import capital, is_missing, metric_name, number, unit_of
-from drivelab.report.sentences import mark, value_words
+from drivelab.report.numbers import capital, is_missing, metric_name, number, unit_of, value_words
 
 FAIL_ON: Mapping[str, tuple[str, ...]] = {
-    "slower": WORSE,
-    "different": (*WORSE, *BETTER),
+    "slower": (SLOWER_BEYOND,),
+    "different": (SLOWER_BEYOND, FASTER_BEYOND),
     "undecided": (CANNOT_TELL, IN_RECORDINGS, NOT_COMPARED),
 }
-"""Outcomes that a check may refuse, by what the user asks for."""
+"""Outcomes that a check may refuse, by what the user asks for: only differences beyond the margin."""
 
 
 @dataclass(frozen=True)
@@ -155,9 +162,12 @@ def largest(comparison: Comparison) -> str:
 
 
 def failing(comparisons: Sequence[Comparison], wanted: Sequence[str]) -> dict[str, int]:
-    """Return the number of values with a refused outcome, for each of `wanted` (keys of FAIL_ON) that has any."""
-    outcomes = pd.concat([comparison.deltas["outcome"] for comparison in comparisons])
-    counts = {key: int(outcomes.isin(FAIL_ON[key]).sum()) for key in wanted}
+    """Return the number of tests with a refused outcome, for each of `wanted` (keys of FAIL_ON) that has any.
+
+    IOPS, throughput and mean latency of a cell are one test.
+    """
+    outcomes = [line.outcome for line in lines(comparisons, every=False).lines]
+    counts = {key: sum(outcome in FAIL_ON[key] for outcome in outcomes) for key in wanted}
     return {key: count for key, count in counts.items() if count}
 
 
@@ -203,7 +213,10 @@ def markdown(comparisons: Sequence[Comparison], headlines: Sequence[str], *, eve
 
 
 def junit(comparisons: Sequence[Comparison], fail_on: Sequence[str]) -> str:
-    """Return comparisons as JUnit XML, a suite for each: a test case for each value, which fails if it is refused."""
+    """Return comparisons as JUnit XML, a suite for each, and a test case for each test, which fails if it is refused.
+
+    IOPS, throughput and mean latency of a cell are one test.
+    """
     suites = [_suite(comparison, fail_on) for comparison in comparisons]
     root = suites[0]
     if len(suites) > 1:
@@ -216,7 +229,7 @@ def junit(comparisons: Sequence[Comparison], fail_on: Sequence[str]) -> str:
 def _suite(comparison: Comparison, fail_on: Sequence[str]) -> ElementTree.Element:
     refused = {outcome for key in fail_on for outcome in FAIL_ON[key]}
     suite = ElementTree.Element("testsuite", name=visible(f"{comparison.comparison} against {comparison.basis}"))
-    for line in lines([comparison], every=True).lines:
+    for line in lines([comparison], every=False).lines:
         name = f"{line.workload.partition(': ')[0]}: {line.metric}"
         case = ElementTree.SubElement(suite, "testcase", classname=visible(line.measurement), name=visible(name))
         words = visible(f"{line.outcome}: {line.basis} to {line.comparison} {line.unit}, {line.delta or 'no delta'}")

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 import drivelab
-from drivelab.analysis.deltas.main_values import Value, main_values
+from drivelab.analysis.deltas.inference import Value, main_values
 from drivelab.analysis.limits import limited
 from drivelab.core.errors import UserError
 from drivelab.core.grouping import grouped
@@ -20,8 +20,7 @@ from drivelab.core.units import format_percentage, scaled
 from drivelab.explore.redrawing import COMPARISON, places, redraw, subject_of
 from drivelab.figures.registry import FIGURES
 from drivelab.recording.folders import owner
-from drivelab.report.numbers import DASH, TIMES, is_missing, number, unit_of
-from drivelab.report.sentences import value_words
+from drivelab.report.numbers import DASH, TIMES, is_missing, number, unit_of, value_words
 from drivelab.tables import io
 
 CAPTIONS = "captions.md"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.recording_facts import recording_facts
+from drivelab.analysis.exclusions import recording_facts
 from drivelab.collect.inventory import UNKNOWN
 from drivelab.collect.soundness_of_cells import check_place
 from drivelab.core.errors import UserError
@@ -80,7 +80,10 @@ def catalogue(results: Path) -> pd.DataFrame:
     manifests = sorted(results.glob(f"recordings/*/*/*/{MANIFEST}"))
     paths = [manifest.parent for manifest in manifests if not UNFINISHED.search(manifest.parent.name)]
     if not paths:
-        raise UserError(f"{results} has no finished recordings; name a results folder as FOLDER:SELECTOR")
+        others = sorted({str(path.parents[4]) for path in results.glob(f"*/recordings/*/*/*/{MANIFEST}")})
+        there = f"; there are some in {some(others, 3)}" if others else ""
+        what = "has no finished recordings" if results.is_dir() else "does not exist"
+        raise UserError(f"{results} {what}{there}. Name the folder with --results, or the study with --study")
     for path in paths:
         check_place(path)
     return recording_facts(paths).assign(**pd.DataFrame([_more(path) for path in paths]))[list(COLUMNS)]

@@ -19,7 +19,7 @@ from drivelab.explore.row_selection import Selector
 from drivelab.imported import IMPORTED
 from drivelab.plan.places import ROOT
 from drivelab.plan.yaml_file import load_yaml
-from drivelab.report.sentences import loaded
+from drivelab.report.numbers import loaded
 from drivelab.tables import io
 from drivelab.tables.labels import demand
 from drivelab.tables.schemas import SCHEMAS

@@ -16,7 +16,7 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.folders import tables_folder
 from drivelab.tables import io
 
-_BY_MEASUREMENT = ("deltas", "summary", "variation")
+_BY_MEASUREMENT = ("deltas", "summary")
 """Tables of the study of which a comparison shows the rows of its measurement."""
 
 

@@ -13,12 +13,11 @@ Fields = Mapping[str, Any]
 """Fields of a step of a plan, such as cells and end of a loop."""
 
 _CONDITIONS = (
-    "steady", "one_mix", "by_mix", "history", "grid", "surface", "repeats", "maximum", "maximum_surface", "demand",
-    "demand_cpu", "pre_writes", "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns",
-    "replay", "phases", "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison",
-    "drives_capacity", "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip",
-    "drives_variation", "drives_application", "drives_grid", "drives_volume", "head_to_head", "sizes", "trace",
-    "states", "cache", "points", "quick", "zones", "drives_zones", "load", "drives_load",
+    "steady", "one_mix", "by_mix", "history", "grid", "repeats", "maximum", "demand", "pre_writes", "idle_recovery",
+    "soak", "volume", "histogram", "nines", "stimulus", "turns", "replay", "phases", "mixes", "sliced",
+    "telemetry", "application", "comparison", "drives_latency", "drives_ramp", "drives_mixes", "drives_strip",
+    "drives_application", "drives_grid", "drives_volume", "head_to_head", "sizes", "trace", "states", "cache", "quick",
+    "zones", "drives_zones", "load", "drives_load", "surface", "maximum_surface",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {
@@ -61,9 +60,7 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
         for kind, fields in step.items():
             steps.setdefault(kind, []).append(fields)
     loops, soaks, replays = (steps.get(kind, []) for kind in ("loop", "soak", "replay"))
-    kinds = {"points"} if any("point" in soak for soak in soaks) else set()
-    if subject.get("protocol") in ("quick", "quick-reads"):
-        kinds.add("quick")
+    kinds = {"quick"} if subject.get("protocol") in ("quick", "quick-reads") else set()
     kinds |= _of_loops(loops)
     kinds |= _of_soaks([soak for soak in soaks if "phase" not in soak], len(soaks), bool(loops))
     if "steady" in kinds:
@@ -75,8 +72,6 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
     virtual = subject.get("drive", {}).get("virtual") or {}
     if (loops or soaks) and (subject.get("clock") == "wall" or TELLING & virtual.keys()):
         kinds.add("telemetry")  # of the host, and of a drive that reports its temperature
-    if "demand" in kinds and subject.get("clock") == "wall":
-        kinds.add("demand_cpu")  # on the virtual clock, I/Os need no CPU
     if any("phase" in step for step in replays):
         kinds.add("phases")
     elif "idle_recovery" not in kinds and any("phase_value" in soak for soak in soaks):
@@ -106,7 +101,7 @@ def _of_loops(loops: Sequence[Fields]) -> set[str]:
         elif loop in steady and len(others) == 1 and _is_grid(loop):
             kinds |= {"grid", *_of_tracked(loop)}
             if all(len({cell[key] for cell in loop["cells"]}) > 1 for key in ("read_share", "block_size_bytes")):
-                kinds |= {"surface"} | {"maximum_surface" for kind in kinds if kind == "maximum"}
+                kinds |= {"surface", "maximum_surface"} if "maximum" in kinds else {"surface"}
         elif loop not in steady or "streams" in loop or len(loop["cells"]) > 1:
             kinds.add("repeats")
             if len(loops) == 1 and loop["until"].get("rounds", 0) >= _FEWEST_OF_HISTORY and "streams" not in loop:
@@ -124,18 +119,15 @@ def _of_tracked(loop: Fields) -> set[str]:
 
 
 def _of_series(loop: Fields) -> set[str]:
-    """Return the kinds for cells that differ in one field only: the mix, the alignment, or the position."""
+    """Return the kinds for cells that differ in one field only: the mix or the position."""
     kinds = set()
-    for key, kind in (("read_share", "mixes"), ("alignment_offset_bytes", "shifted"), ("range_start", "zones")):
+    for key, kind, ends in (("read_share", "mixes", {0, 100}), ("range_start", "zones", {0})):
         alike: dict[str, set[float]] = {}
         for cell in loop.get("cells", []):
             load = repr(sorted((field, cell[field]) for field in cell.keys() - {key, "runtime_s"}))
             alike.setdefault(load, set()).add(cell.get(key, 0))
-        ends = {0, 100} if kind == "mixes" else {0}
-        fewest = _FEWEST_ON_AXIS if kind == "zones" else len(ends) + 1
-        loads = sum(len(values) >= fewest and values >= ends for values in alike.values())
-        if loads:
-            kinds.add("mix_lines" if kind == "mixes" and loads > 1 else kind)
+        if any(len(values) >= _FEWEST_ON_AXIS and values >= ends for values in alike.values()):
+            kinds.add(kind)
     return kinds
 
 

@@ -9,7 +9,7 @@ from drivelab.figures.of_recording import OVER_DRIVES, OVER_SIZES, figure_kinds,
 from drivelab.figures.registry import FIGURES
 from drivelab.plan.plan import Plan, canonical
 
-OF_THE_STUDY = ("deltas", "summary", "variation", "drives", "exclusions")
+OF_THE_STUDY = ("deltas", "summary", "drives", "exclusions")
 """Tables of the whole study; each recording has its own of the others."""
 
 _OVER_DRIVES_OF = {
@@ -17,8 +17,6 @@ _OVER_DRIVES_OF = {
     "nines": "drives_latency",
     "demand": "drives_ramp",
     "mixes": "drives_mixes",
-    "mix_lines": "drives_mixes",
-    "shifted": "drives_alignment",
     "zones": "drives_zones",
     "grid": "drives_grid",
     "volume": "drives_volume",
@@ -51,10 +49,6 @@ def kinds_over_drives(plans: Sequence[Plan], basis: str) -> tuple[str, ...]:
         kinds |= {_OVER_DRIVES_OF[kind] for kind in common & _OVER_DRIVES_OF.keys()}
         if basis in subjects:
             kinds.add("comparison")
-            if len({_capacity(plan) for plan in plans}) > 1:
-                kinds.add("drives_capacity")
-    if len(plans) > len(subjects) > 1:
-        kinds.add("drives_variation")
     if len({canonical(_last_soak(plan.subject)) for plan in plans}) > 1:  # latencies of different workloads
         kinds.discard("drives_latency")
     if "head_to_head" in kinds:
@@ -66,12 +60,6 @@ def tables_over_drives(figures: Iterable[str]) -> list[str]:
     """Return the tables that these figures need, and the table of exclusions."""
     kinds = [FIGURES[name] for name in figures]
     return [*dict.fromkeys(table for kind in kinds for table in (*kind.required, kind.values)), "exclusions"]
-
-
-def _capacity(plan: Plan) -> str:
-    """Return a virtual drive's capacity; of a real drive its name, because its capacity is unknown yet."""
-    virtual = plan.subject["drive"].get("virtual")
-    return plan.sheet_drive if virtual is None else str(virtual["capacity"])
 
 
 def _last_soak(subject: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -56,7 +56,7 @@ class FigureKind:
 
     @property
     def function(self) -> Callable[..., Figure]:
-        """Function that draws the figure; imports its module."""
+        """Function that draws the figure, and raises ValueError for unsuitable tables; imports its module."""
         function: Callable[..., Figure] = getattr(import_module(f"{__package__}.{self.module}"), self.draw or self.name)
         return function
 

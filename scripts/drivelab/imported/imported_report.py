@@ -85,60 +85,24 @@ def _span(recording: Recording) -> tuple[str | None, str | None]:
 
 
 _FEWEST_ROUNDS = 3
-_FEWEST_CAPACITIES = 2
 
 
 def draw_figures(
     tables: Mapping[str, pd.DataFrame], recordings: Sequence[Recording], folder: Path
 ) -> list[dict[str, Any]]:
-    """Draw each figure as `folder`/RECORDING/NAME.svg (and png); return them for the report.
-
-    Figures that compare all drives are `folder`/comparison/MEASUREMENT/METRIC/NAME.svg.
-    """
+    """Draw each figure as `folder`/RECORDING/NAME.svg (and png); return them for the report."""
     from drivelab.figures.base.sheets import draw  # imports matplotlib, which only a report needs
-
-    def drawn(
-        names: Sequence[str], of: Mapping[str, pd.DataFrame], subject: str, target: Path, **place: str
-    ) -> Iterator[dict[str, Any]]:
-        if names:
-            draw(names, of, subject, target)
-        for name in names:
-            yield {**place, **figure_file(target / f"{name}.svg")}
 
     figures: list[dict[str, Any]] = []
     for recording in recordings:
         own = {name: tables[name][tables[name]["recording"] == recording.name] for name in ("cells", "steady_state")}
         own["drives"] = tables["drives"][tables["drives"]["drive"] == recording.drive]
         key = {"drive": recording.drive, "measurement": recording.measurement, "recording": recording.name}
-        subject = f"{recording.drive}, {recording.measurement}"
-        figures += drawn(list(figure_names(own)), own, subject, folder / recording.name, **key)
-    for measurement in dict.fromkeys(recording.measurement for recording in recordings):
-        for metric, compared in _by_capacity(tables["summary"], recordings, measurement):
-            target = folder / "comparison" / measurement / metric
-            figures += drawn(["capacity"], compared, measurement, target, measurement=measurement)
+        names, target = list(figure_names(own)), folder / recording.name
+        if names:
+            draw(names, own, f"{recording.drive}, {recording.measurement}", target)
+        figures += [{**key, **figure_file(target / f"{name}.svg")} for name in names]
     return figures
-
-
-def _by_capacity(
-    summary: pd.DataFrame, recordings: Sequence[Recording], measurement: str
-) -> Iterator[tuple[str, Mapping[str, pd.DataFrame]]]:
-    """Yield metric and tables of each figure `capacity`; none unless all capacities are known and differ.
-
-    Printed cells have one metric each, and a figure shows the cells of its first metric.
-    """
-    import pandas as pd
-
-    capacities = {
-        recording.drive: recording.facts.get("drive", {}).get("capacity_bytes")
-        for recording in recordings
-        if recording.measurement == measurement
-    }
-    values = summary[summary["measurement"] == measurement]
-    if None in capacities.values() or len(set(capacities.values())) < _FEWEST_CAPACITIES:
-        return
-    drives = pd.DataFrame(capacities.items(), columns=["drive", "capacity_bytes"])
-    for metric, of_metric in values.groupby("metric", sort=False):
-        yield str(metric), {"summary": of_metric, "drives": drives}
 
 
 def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
@@ -149,8 +113,6 @@ def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
         yield "convergence_mixes" if windows["metric"].iloc[0] == "bandwidth_mib_s" else "convergence"
         yield "window"
         yield "measurement_2d"
-        if loops["block_size_bytes"].nunique() > 1 and loops["read_share_pct"].nunique() > 2:
-            yield "measurement_3d"
     elif len(loops):
         if loops["round"].max() >= _FEWEST_ROUNDS:
             yield "repeats"

@@ -1,54 +1,47 @@
-"""Take a quick look: measure one or several places in turns, and write the tables of each recording."""
+"""Take a quick look: measure one or several places in turns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any
 
-import pandas as pd
-
-from drivelab.analysis.values.recording_tables import found_in, recording_tables
 from drivelab.core.terminal import visible
+from drivelab.core.units import format_duration
 from drivelab.plan.plan import Plan
-from drivelab.recording.folders import tables_folder
 from drivelab.recording.writer import Recording
+from drivelab.report.numbers import spelled_out
 from drivelab.run.device import open_device
 from drivelab.run.fio_cell import Bench
 from drivelab.run.measure import bench_of, turns
 from drivelab.run.places import place
 from drivelab.run.progress import Progress
-from drivelab.tables import io
 
-Say = Callable[[Plan, str, float], None]
-"""Takes a plan, its present activity, and the share of its look that is done."""
+_ROUNDS_SHARE = 0.75
+"""Share of the time after which the rounds end early: the idle time and the sustained write need the rest."""
 
 
 class _Shown(Progress):
-    """Progress that is also shown on the terminal."""
+    """Progress that is also shown on the terminal, with the time of all places."""
 
-    def __init__(self, plan: Plan, say: Say) -> None:
+    def __init__(self, plan: Plan, show: Callable[[str], None], longest_s: float) -> None:
         super().__init__(plan, "measure")
-        self._shown_plan, self._say = plan, say
+        self._name, self._show, self._longest_s, self._started_s = plan.drive, show, longest_s, time.monotonic()
 
     def say(self, text: str, fraction: float) -> None:
         super().say(text, fraction)
-        self._say(self._shown_plan, visible(text), fraction)
+        since, longest = (format_duration(s) for s in (time.monotonic() - self._started_s, self._longest_s))
+        self._show(visible(f"{since} of about {longest}: {self._name}, {spelled_out(text)}"))
 
 
-def look(
-    plans: Sequence[Plan],
-    say: Say,
-    on_line: Callable[[Plan, Sequence[Mapping[str, Any]]], None],
-    out_of_time: Callable[[], bool],
-) -> None:
-    """Measure all plans, cell by cell in turns, and finish their recordings.
+def measure(plans: Sequence[Plan], show: Callable[[str], None], longest_s: float) -> None:
+    """Measure all plans, cell by cell in turns, within about `longest_s`, and finish their recordings.
 
-    The rounds end early when `out_of_time`. `on_line` is called with the journal of a plan after each of its cells.
-    Raises UserError as `measure` does; the other recordings then stay unfinished.
+    Raises UserError if a cell fails; the other recordings then stay unfinished.
     """
+    rounds_end_s = time.monotonic() + _ROUNDS_SHARE * longest_s
     with ExitStack() as stack:
-        progress = [stack.enter_context(_Shown(plan, say)) for plan in plans]
+        progress = [stack.enter_context(_Shown(plan, show, longest_s)) for plan in plans]
         stack.enter_context(place(plans[0], progress[0], last=True))
         recordings = [Recording(plan) for plan in plans]
         benches: list[Bench] = []
@@ -58,36 +51,22 @@ def look(
                 recording.set_aside("a quick look that was interrupted is not continued")
                 opened = bench_of(plan, device, recording, None, shown, alone=True)
                 benches.append(open_benches.enter_context(opened))
-            for bench in in_turns(benches, progress, out_of_time):
-                on_line(bench.plan, bench.recording.journal())
+            _in_turns(benches, progress, rounds_end_s)
         for recording in recordings:
             recording.finish()
 
 
-def in_turns(
-    benches: Sequence[Bench], progress: Sequence[Progress], out_of_time: Callable[[], bool]
-) -> Iterator[Bench]:
-    """Run one cell of each bench after the other until all are done; yield the bench after each cell."""
+def _in_turns(benches: Sequence[Bench], progress: Sequence[Progress], rounds_end_s: float) -> None:
+    """Run one cell of each bench after the other until all are done."""
     running = [(bench, turns(bench, shown)) for bench, shown in zip(benches, progress, strict=True)]
-    begun: set[int] = set()
+    out_of_time: bool | None = None  # a generator takes None first
     while running:
         for bench, steps in list(running):
             try:
-                steps.send(out_of_time() if id(steps) in begun else None)
+                steps.send(out_of_time)
             except StopIteration:
                 running.remove((bench, steps))
                 continue
-            begun.add(id(steps))
-            yield bench
             if len(running) > 1:
                 bench.give_way()
-
-
-def write_tables(plan: Plan, *, reduced: bool) -> dict[str, pd.DataFrame]:
-    """Write the tables of a finished recording where a study has them, and return them."""
-    recording = plan.recording_path
-    tables = recording_tables(recording, reduced=reduced)
-    tables |= found_in(recording, tables)
-    for name, table in tables.items():
-        io.write(table, tables_folder(recording) / f"{name}.parquet", name)
-    return tables
+        out_of_time = time.monotonic() > rounds_end_s

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,71 +11,48 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.study_tables import study_tables
-from drivelab.campaign.planning import Campaign
+from drivelab.campaign.study_facts import analysis_facts, report_facts
 from drivelab.collect.inventory import inventory_tables
 from drivelab.core.files import write_atomic
 from drivelab.figures.base.sheets import draw
 from drivelab.figures.drawing import draw_recording
-from drivelab.figures.registry import FIGURES
-from drivelab.quick.session import Place
+from drivelab.figures.of_recording import figures_of_recording
+from drivelab.plan.plan import Plan
+from drivelab.quick.session import Look, Place
 from drivelab.report.content import build
 from drivelab.report.html import figure_file, render
 from drivelab.report.recording_facts import describe
 from drivelab.report.sections.proof import fio_jobs
-from drivelab.workflow.layout import Layout
-
-_OVERVIEW = "quick_look"
 
 
-def write(places: Sequence[Place], campaign: Campaign, found: Sequence[str], output: Path) -> None:
-    """Write the report of the recordings of one look; the first place is the basis of a comparison."""
-    layout, names = Layout(campaign), [place.plan.drive for place in places]
-    paths = {place.plan.recording: place.plan.recording_path for place in places}
-    pairs = [(names[0], name) for name in names[1:]]
-    chosen = {
-        "recordings": list(paths),
-        "drives": names,
-        "basis": names[0],
-        "pairs": pairs,
-        "missing": [],
-        "others": [],
-    }
-    recordings, facts = list(paths.values()), {**layout.report_facts(), **chosen}
-    tables = {**inventory_tables(recordings, {}, []), **study_tables(recordings, {**layout.analysis_facts, **chosen})}
+def write(look: Look, places: Sequence[Place], found: Sequence[str], output: Path) -> dict[str, tuple[str, ...]]:
+    """Write the report of the recordings of one look; return the labels of its pages, what limits them, by drive."""
+    paths = {plan.recording: plan.recording_path for plan in look.plans}
+    recordings, planned = list(paths.values()), [look.campaign.by_recording[recording] for recording in paths]
+    facts = {**analysis_facts(look.campaign, planned), "missing": [], "others": []}
+    facts = report_facts(look.campaign, planned, facts, [], [])
+    tables = {**inventory_tables(recordings, {}, []), **study_tables(recordings, facts)}
     for name in dict.fromkeys(name for place in places for name in place.tables):
         tables[name] = pd.concat([place.tables[name] for place in places])
-    plans = []
-    for place, recording in zip(places, recordings, strict=True):
-        plan = describe(recording, facts)
-        plans.append({**plan, "notes": [*plan["notes"], *_notes(place), *found]})
-    figures = list(_figures(places, recordings, tables))
+    figures = list(_figures(look.plans, tables))
     del tables["latency_bins"]  # a report has only those of soaks until steady state
+    plans = [describe(recording, facts) for recording in recordings]
+    for plan, under in zip(plans, look.layers, strict=True):
+        plan["notes"] += [*(f"{layer.words}: {' '.join(layer.cautions)}" for layer in under if layer.cautions), *found]
     report = build(tables, facts, plans, figures, datetime.now(UTC))
     output.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(output, render(report, fio_jobs(report, paths)))
+    return {page.drive: page.labels for page in report.pages}
 
 
-def _notes(place: Place) -> Iterator[str]:
-    yield "Unconditioned: the drive as it was, neither purged nor preconditioned."
-    for layer in place.layers:
-        yield " ".join((f"Between the numbers and the drive: {layer.words}.", *layer.cautions))
-
-
-def _figures(
-    places: Sequence[Place], recordings: Sequence[Path], tables: dict[str, pd.DataFrame]
-) -> Iterator[dict[str, Any]]:
+def _figures(plans: Sequence[Plan], tables: Mapping[str, pd.DataFrame]) -> Iterator[dict[str, Any]]:
     """Yield the figures of each recording, and of several places one of all."""
     with TemporaryDirectory() as folder:
-        for number, (place, recording) in enumerate(zip(places, recordings, strict=True)):
-            own = Path(folder, str(number))
-            draw_recording(recording, own, png=False)
-            for path in sorted(own.glob("*.svg"), key=lambda path: list(FIGURES).index(path.stem)):
-                yield {
-                    "drive": place.plan.drive,
-                    "measurement": place.plan.measurement,
-                    "recording": place.plan.recording,
-                    **figure_file(path),
-                }
-        if len(places) > 1:
-            draw([_OVERVIEW], tables, ", ".join(place.path for place in places), Path(folder), png=False)
-            yield {"measurement": places[0].plan.measurement, **figure_file(Path(folder, f"{_OVERVIEW}.svg"))}
+        for plan in plans:
+            draw_recording(plan.recording_path, Path(folder, plan.recording), png=False)
+            paths = (Path(folder, plan.recording, f"{name}.svg") for name in figures_of_recording(plan.subject))
+            about = {"drive": plan.drive, "measurement": plan.measurement, "recording": plan.recording}
+            yield from ({**about, **figure_file(path)} for path in paths if path.exists())
+        if len(plans) > 1:
+            draw(["quick_look"], tables, ", ".join(plan.drive for plan in plans), Path(folder), png=False)
+            yield {"measurement": plans[0].measurement, **figure_file(Path(folder, "quick_look.svg"))}

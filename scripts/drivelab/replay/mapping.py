@@ -91,7 +91,7 @@ class Mapper:
         if survey.longest_blocks > self.range_blocks:
             raise UserError(
                 f"a request of {format_size(survey.longest_blocks * block_bytes)} is longer than the active range of "
-                f"{format_size(self.range_blocks * block_bytes)}; replay on a larger drive"
+                f"{format_size(self.range_blocks * block_bytes)}; replay on a larger drive, or with a larger --range"
             )
         self.method, self.reason = self._choose(choice)
         self._place: Method = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -29,15 +29,15 @@ _MAY_BE_TAINTED = ("cells", "replays", "application_runs")
 
 def banners(inputs: Inputs) -> tuple[Banner, ...]:
     """Return the banners that apply, most severe first."""
-    found = (_banner(inputs, label, *_LIMITS[label]) for label in limits.LABELS if label in _LIMITS)
-    return tuple(filter(None, found))
-
-
-def _banner(inputs: Inputs, label: str, id_: str, title: str, meaning: str, find: _Find) -> Banner | None:
-    found = list(find(inputs))
-    affected, reasons = {key for key, _ in found}, dict.fromkeys(reason for _, reason in found if reason)
-    links = {inputs.anchors[key]: " · ".join(key) for key in inputs.keys if key in affected}
-    return Banner(id_, label, title, meaning, links, tuple(reasons)) if links or reasons else None
+    applying = []
+    for label in filter(_LIMITS.get, limits.LABELS):
+        id_, title, meaning, find = _LIMITS[label]
+        found = list(find(inputs))
+        affected, reasons = {key for key, _ in found}, dict.fromkeys(reason for _, reason in found if reason)
+        links = {inputs.anchors[key]: " · ".join(key) for key in inputs.keys if key in affected}
+        if links or reasons:
+            applying.append(Banner(id_, label, title, meaning, links, tuple(reasons)))
+    return tuple(applying)
 
 
 def within(window: Row) -> bool:
@@ -56,21 +56,19 @@ def _key(row: Row, drive: str = "drive") -> Key:
     return row[drive], row["measurement"]
 
 
-def _excluded(inputs: Inputs) -> Found:
-    for row in inputs.tables["exclusions"]:
-        yield _key(row), f"{row['recording']}, {row['place']}: {row['words']}"
+def _each(table: str, reason: Callable[[Row], str], holds: Callable[[Row], object] = lambda _: True) -> _Find:
+    """Return what finds the rows of a table that `holds` is true of."""
+    return lambda inputs: ((_key(row), reason(row)) for row in inputs.tables[table] if holds(row))
 
 
 def _also_differs(inputs: Inputs) -> Found:
     rows = [row for row in inputs.tables["differences"] if not row["intended"] and not _unknown(row)]
-    yield from ((_key(row, "comparison"), "") for row in rows)
-    yield from _of_pairs(rows, lambda pair: ", ".join(dict.fromkeys(row["facet"] for row in pair)))
+    return _of_pairs(rows, lambda pair: ", ".join(dict.fromkeys(row["facet"] for row in pair)))
 
 
 def _not_recorded(inputs: Inputs) -> Found:
     rows = list(filter(_unknown, inputs.tables["differences"]))
     if not all(row["intended"] for row in rows):
-        yield from ((_key(row, "comparison"), "") for row in rows)
         yield from _of_pairs(rows, lambda pair: not_recorded_words(len({row["facet"] for row in pair})))
 
 
@@ -78,22 +76,11 @@ def _unknown(row: Row) -> bool:
     return unknown(row["basis_value"], row["comparison_value"])
 
 
-def _of_pairs(rows: Iterable[Row], words: Callable[[list[Row]], str]) -> Found:
-    """Yield a reason for each compared pair."""
+def _of_pairs(rows: list[Row], words: Callable[[list[Row]], str], *also: str) -> Found:
+    """Yield the tests of the compared drives and of the sides `also`, and a reason for each compared pair."""
+    yield from ((_key(row, side), "") for row in rows for side in (*also, "comparison"))
     for (drive, basis), pair in grouped(rows, lambda row: (row["comparison"], row["basis"])).items():
         yield NOWHERE, f"{drive} against {basis}: {words(pair)}"
-
-
-def _imported(inputs: Inputs) -> Found:
-    for row in inputs.tables["summary"]:
-        if limits.is_imported(row["recordings"]):
-            yield _key(row), f"{_test(row)}: {row['protocol']}"
-
-
-def _partial(inputs: Inputs) -> Found:
-    for row in inputs.tables["replays"]:
-        if row["partial"] or row["errors"]:
-            yield _key(row), f"{_test(row)}: {row['trace']}, run {row['repeat']}: {'; '.join(row['marks'])}"
 
 
 def _not_steady(inputs: Inputs) -> Found:
@@ -106,12 +93,6 @@ def _not_steady(inputs: Inputs) -> Found:
     for key in (key for key in inputs.keys if key in soaks and key not in set(map(_key, missed))):
         labels = dict.fromkeys(row["cell_label"] for row in soaks[key])
         yield key, f"{' · '.join(key)}: {', '.join(labels)} still changed at the end"
-
-
-def _not_repeatable(inputs: Inputs) -> Found:
-    for row in inputs.tables["summary"]:
-        if row["verdict"] in {RSE_TOO_HIGH, TOO_FEW_RUNS}:
-            yield _key(row), f"{_test(row)}: {row['cell_label']}, {metric_name(row['metric'])}: {row['verdict']}"
 
 
 def _disturbed(inputs: Inputs, busy: bool) -> Found:
@@ -134,8 +115,7 @@ def _host_limited(inputs: Inputs) -> Found:
 
 def _few_recordings(inputs: Inputs) -> Found:
     rows = list(filter(in_few_recordings, inputs.tables["deltas"]))
-    yield from ((_key(row, side), "") for row in rows for side in ("basis", "comparison"))
-    yield from _of_pairs(rows, lambda pair: ", ".join(dict.fromkeys(row["measurement"] for row in pair)))
+    return _of_pairs(rows, lambda pair: ", ".join(dict.fromkeys(row["measurement"] for row in pair)), "basis")
 
 
 def _lossy(inputs: Inputs) -> Found:
@@ -143,16 +123,6 @@ def _lossy(inputs: Inputs) -> Found:
     yield from ((_key(row), "") for row in inputs.tables["replays"] if row["trace"] in lossy)
     for trace, lost in lossy.items():
         yield NOWHERE, f"{trace}: " + ("number lost not recorded" if is_missing(lost) else f"{int(lost):,} lost")
-
-
-def _simulated(inputs: Inputs) -> Found:
-    for row in inputs.tables["application_runs"]:
-        if not is_missing(row["simulated_from"]):
-            yield _key(row), f"{row['application']}: replay of the trace '{row['simulated_from']}'"
-
-
-def _not_purged(inputs: Inputs) -> Found:
-    return ((key, "") for key in limits.not_purged(inputs.frame("conditions")))
 
 
 def _clock(inputs: Inputs) -> Found:
@@ -177,7 +147,7 @@ _LIMITS: Mapping[str, tuple[str, str, str, _Find]] = {
     limits.EXCLUDED: (
         "excluded", "Excluded from every result",
         "These data are unreliable. No average, window, percentile or comparison contains them.",
-        _excluded,
+        _each("exclusions", lambda row: f"{row['recording']}, {row['place']}: {row['words']}"),
     ),
     limits.ALSO_DIFFERS: (
         "also-differs", "Unintended differences",
@@ -194,13 +164,15 @@ _LIMITS: Mapping[str, tuple[str, str, str, _Find]] = {
         "imported", "Imported: conditions not recorded",
         "Someone else measured these numbers. Drive preparation and host are known only if the imported files record "
         "them.",
-        _imported,
+        _each("summary", lambda row: f"{_test(row)}: {row['protocol']}",
+              lambda row: limits.is_imported(row["recordings"])),
     ),
     limits.PARTIAL: (
         "partial", "Incomplete replays",
         "Some requests of these replays were not issued, did not complete, or failed. The numbers cover only the part "
         "that the drive served, which is a different workload.",
-        _partial,
+        _each("replays", lambda row: f"{_test(row)}: {row['trace']}, run {row['repeat']}: {'; '.join(row['marks'])}",
+              lambda row: row["partial"] or row["errors"]),
     ),
     limits.NOT_STEADY: (
         "not-steady", "Steady state not reached",
@@ -212,7 +184,9 @@ _LIMITS: Mapping[str, tuple[str, str, str, _Find]] = {
         "not-repeatable", "Repeats do not agree",
         "These values have too few runs, or runs with a relative standard error above the limit. Discard them or find "
         "the cause.",
-        _not_repeatable,
+        _each("summary",
+              lambda row: f"{_test(row)}: {row['cell_label']}, {metric_name(row['metric'])}: {row['verdict']}",
+              lambda row: row["verdict"] in {RSE_TOO_HIGH, TOO_FEW_RUNS}),
     ),
     limits.BUSY: (
         "busy", "Measured on a busy machine",
@@ -248,12 +222,14 @@ _LIMITS: Mapping[str, tuple[str, str, str, _Find]] = {
         "simulated", "No application ran",
         "On the virtual clock, a replay of an application's trace replaces the application. The durations are those of "
         "the replay, and never shorter than the trace.",
-        _simulated,
+        _each("application_runs",
+              lambda row: f"{row['application']}: replay of the trace '{row['simulated_from']}'",
+              lambda row: not is_missing(row["simulated_from"])),
     ),
     limits.NOT_PURGED: (
         "not-purged", "Not purged",
         "Nothing purged the drives before these tests. The numbers also depend on what was written to them before.",
-        _not_purged,
+        lambda inputs: ((key, "") for key in limits.not_purged(inputs.frame("conditions"))),
     ),
     limits.VIRTUAL_CLOCK: (
         "virtual-clock", "Virtual clock",

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
-from drivelab.analysis.verdict import BETTER, DELTA_VERDICTS, IN_RECORDINGS, WORSE, direction
+from drivelab.core.grouping import grouped
 from drivelab.report.numbers import DASH
 
 QUESTIONS = ("Throughput", "Latency", "Tail latency", "Saturation", "Applications")
@@ -86,16 +84,12 @@ class Table:
     @property
     def parts(self) -> tuple[Table, ...]:
         """Split the table by row heading and remove empty columns."""
-        headings = dict.fromkeys(row[0].text for row in self.rows)
-        return tuple(
-            replace(
-                self,
-                id=f"{self.id}-{place}",
-                caption=heading,
-                rows=tuple(row for row in self.rows if row[0].text == heading),
-            ).without_empty_columns()
-            for place, heading in enumerate(headings, start=1)
+        by_heading = enumerate(grouped(self.rows, lambda row: row[0].text).items(), start=1)
+        parts = (
+            replace(self, id=f"{self.id}-{place}", caption=heading, rows=tuple(rows))
+            for place, (heading, rows) in by_heading
         )
+        return tuple(part.without_empty_columns() for part in parts)
 
     def without_empty_columns(self) -> Table:
         """Return the table without columns that are a dash in every row: they waste room on a narrow screen."""
@@ -134,28 +128,6 @@ class Figure:
     """As in a table."""
     question: str = ""
     """As in a table."""
-
-
-@dataclass(frozen=True)
-class Headline:
-    """One headline test as a sentence."""
-
-    delta: str
-    sentence: str
-    outcome: str
-    """One of drivelab.analysis.verdict.DELTA_VERDICTS, for the compared drive; or IN_RECORDINGS."""
-    context: str
-    """Test and statistic."""
-    anchor: str
-
-    @property
-    def direction(self) -> str:
-        """Return `better` or `worse`, or nothing without a verdict on the difference."""
-        return direction(self.outcome)
-
-
-SHOWN = (*BETTER, *WORSE, IN_RECORDINGS)
-"""Outcomes of headlines with a difference."""
 
 
 @dataclass(frozen=True)
@@ -202,8 +174,8 @@ class Comparison:
     id: str
     question: str
     measurement: str
-    figures: tuple[Figure, ...]
-    tables: tuple[Table, ...]
+    figures: Sequence[Figure]
+    tables: Sequence[Table]
 
 
 @dataclass(frozen=True)
@@ -239,9 +211,6 @@ class Report:
     banners: tuple[Banner, ...]
     identities: tuple[Fact, ...] = ()
     """Model, capacity and firmware of each drive, or "not recorded"; the basis comes first."""
-    headlines: tuple[Headline, ...] = ()
-    headlines_left_out: tuple[Headline, ...] = ()
-    """Headlines that only the verdict table shows."""
     verdict_terms: str = ""
     """Meaning of the verdicts in this study: margin, intervals, number of compared values."""
     verdict_table: Table | None = None
@@ -251,7 +220,6 @@ class Report:
     comparison_figures: tuple[Figure, ...] = ()
     trace_figures: tuple[Figure, ...] = ()
     rse_limit: str = ""
-    score_formula: str = ""
     sources: tuple[str, ...] = ()
     downloads: tuple[Download, ...] = ()
 
@@ -260,50 +228,25 @@ class Report:
         return len({page.drive for page in self.pages}) >= MANY
 
     @property
-    def leads(self) -> tuple[str, ...]:
-        """The verdicts beside the sentence; none if the sentence says the only one."""
-        return self.lead if len(self.lead) > 1 else ()
-
-    @property
-    def headlines_shown(self) -> tuple[Headline, ...]:
-        """The headlines with a difference."""
-        return tuple(headline for headline in self.headlines if headline.outcome in SHOWN)
-
-    @property
-    def headlines_folded(self) -> tuple[tuple[str, tuple[Headline, ...]], ...]:
-        """The other headlines by outcome."""
-        by_outcome = {
-            name: tuple(headline for headline in self.headlines if headline.outcome == name)
-            for name in DELTA_VERDICTS
-            if name not in SHOWN
-        }
-        return tuple((name, headlines) for name, headlines in by_outcome.items() if headlines)
-
-    @property
-    def outcomes_left_out(self) -> str:
-        """Outcomes of the headlines that only the verdict table shows: `3 slower (size unsure), 2 cannot tell`."""
-        counts = Counter(headline.outcome for headline in self.headlines_left_out)
-        return ", ".join(f"{counts[name]} {name}" for name in (*DELTA_VERDICTS, IN_RECORDINGS) if counts[name])
-
-    @property
-    def comparisons(self) -> tuple[Comparison, ...]:
+    def comparisons(self) -> list[Comparison]:
         """Figures and tables of the comparison by question, then by measurement, in the order of the pages.
 
         Content about all measurements NAME.VALUE of a test is under NAME, before them.
         """
-        every: tuple[Figure | Table, ...] = (*self.comparison_figures, *self.comparison_tables)
-        named = {(part.question, part.group) for part in every if part.group}
-        of_pages = ((page.measurement.partition(".")[0], page.measurement) for page in self.pages)
-        measurements = dict.fromkeys((*chain.from_iterable(of_pages), *(part.group for part in every)))
-        questions = (*QUESTIONS, *(question for question, _ in sorted(named) if question not in QUESTIONS))
-        ordered = [(question, name) for question in questions for name in measurements if (question, name) in named]
-        return tuple(
-            Comparison(
-                f"comparison-{place}",
-                question,
-                measurement,
-                tuple(f for f in self.comparison_figures if (f.question, f.group) == (question, measurement)),
-                tuple(t for t in self.comparison_tables if (t.question, t.group) == (question, measurement)),
-            )
-            for place, (question, measurement) in enumerate(dict.fromkeys(ordered), start=1)
+        parts: tuple[Figure | Table, ...] = (*self.comparison_figures, *self.comparison_tables)
+        by_place = grouped(
+            (part for part in parts if part.group), lambda part: (QUESTIONS.index(part.question), part.group)
         )
+        of_pages = (name for page in self.pages for name in (page.measurement.partition(".")[0], page.measurement))
+        names = list(dict.fromkeys((*of_pages, *(name for _, name in by_place))))
+        places = sorted(by_place, key=lambda place: (place[0], names.index(place[1])))
+        return [
+            Comparison(
+                f"comparison-{number}",
+                QUESTIONS[question],
+                measurement,
+                [part for part in by_place[question, measurement] if isinstance(part, Figure)],
+                [part for part in by_place[question, measurement] if isinstance(part, Table)],
+            )
+            for number, (question, measurement) in enumerate(places, start=1)
+        ]

@@ -68,24 +68,22 @@ def downloads(paths: Iterable[Path]) -> tuple[Download, ...]:
     files: dict[str, list[Path]] = {name: [] for name in _MEANINGS}
     for path in paths:
         files[path.stem].append(path)
-    return tuple(_download(name, of_name) for name, of_name in files.items() if of_name)
-
-
-def _download(name: str, paths: list[Path]) -> Download:
-    rows = size_bytes = 0
-    parts = [SCHEMAS[name].empty_table()]
-    for path in paths:
-        with io.opened(path) as file:
-            rows += file.metadata.num_rows
-            # without the footer: each recording's file repeats the column metadata
-            size_bytes += path.stat().st_size - int(file.metadata.serialized_size)
-            if size_bytes <= _MOST_DATA_BYTES and file.metadata.num_rows:
-                parts.append(file.read().replace_schema_metadata(None))
-    fits = rows > 0 and size_bytes <= _MOST_DATA_BYTES
-    parquet = _parquet(pa.concat_tables(parts), name) if fits else b""
-    return Download(
-        name, _MEANINGS[name], rows, size_bytes, parquet if name in _RESULTS or len(parquet) <= MOST_BYTES else b""
-    )
+    found = []
+    for name, of_name in files.items():
+        rows = size_bytes = 0
+        parts = [SCHEMAS[name].empty_table()]
+        for path in of_name:
+            with io.opened(path) as file:
+                rows += file.metadata.num_rows
+                # without the footer: each recording's file repeats the column metadata
+                size_bytes += path.stat().st_size - int(file.metadata.serialized_size)
+                if size_bytes <= _MOST_DATA_BYTES and file.metadata.num_rows:
+                    parts.append(file.read().replace_schema_metadata(None))
+        parquet = _parquet(pa.concat_tables(parts), name) if rows and size_bytes <= _MOST_DATA_BYTES else b""
+        kept = parquet if name in _RESULTS or len(parquet) <= MOST_BYTES else b""
+        if of_name:
+            found.append(Download(name, _MEANINGS[name], rows, size_bytes, kept))
+    return tuple(found)
 
 
 def _parquet(table: pa.Table, name: str) -> bytes:

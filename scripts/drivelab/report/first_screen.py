@@ -13,17 +13,16 @@ from drivelab.criteria.taint import is_busy
 from drivelab.figures.base.overlay import among
 from drivelab.figures.base.style import note, svg
 from drivelab.figures.kinds.drives import best_first, side_by_side
-from drivelab.report.delta import TONES, comparable, delta_words, in_few_recordings, interval, outcome
+from drivelab.report.delta import TONES, comparable, confidence, delta_words, in_few_recordings, interval, outcome
 from drivelab.report.document import Cell, Figure, Table
+from drivelab.report.headline import headline_tests, lead_of, subject_of
 from drivelab.report.html import picture
 from drivelab.report.inputs import Inputs, Row, question_of
 from drivelab.report.marks import BUSY, host_mark
-from drivelab.report.numbers import capital, is_missing, metric_name, names, percent, quantities, rounded, unit_of
+from drivelab.report.numbers import brief_words, capital, is_missing, metric_name, names, quantities, rounded, unit_of
 from drivelab.report.sections.proof import value_proof
-from drivelab.report.sentences import brief_words
 from drivelab.report.table import Field, table, words
-from drivelab.report.verdict import confidence, headline_deltas, headline_values, lead_of, subject_of
-from drivelab.tables.labels import KINDS
+from drivelab.tables.labels import KINDS, SCORE
 
 Subject = tuple[str, str, str]
 """Measurement, cell label and metric."""
@@ -40,10 +39,12 @@ class FirstScreen:
     def __init__(self, inputs: Inputs) -> None:
         self.inputs = inputs
         self._values: dict[Subject, dict[str, Row]] = {}
-        for row in headline_values(inputs):
+        for row in headline_tests(inputs, "summary"):
             leading = inputs.leading(row["measurement"], row["cell_label"])
             if leading and row["metric"] in TWINS:
                 row = inputs.summary_of(row["drive"], row["measurement"], row["cell_label"], leading) or row
+            if row["protocol"] == SCORE and row["drive"] == inputs.study.get("basis"):
+                row = {**row, "interval_low": None, "interval_high": None}  # it has 100 by definition
             if not is_missing(row["value"]):
                 self._values.setdefault(subject_of(row), {})[row["drive"]] = row
         self._deltas = {
@@ -68,51 +69,62 @@ class FirstScreen:
         compared = {drive: delta for (of, drive), delta in self._deltas.items() if of == subject}
         at = f"at {self.words(subject)}"
         if not compared:
-            drive, row = next(iter(values.items()))
-            only = f"{drive} reaches {self._quantity(subject, [row])[0]} {at}{_interval(subject, row)}"
-            return f"{only}{comma(limited_words([row]))}."
+            return self._of_one(subject, at)
         best = best_first(self._frame([subject]))[0]
         delta = compared.get(best) or max(compared.values(), key=lambda row: row["delta_pct"] or 0.0)
-        of_drive = [row for row in headline_deltas(self.inputs) if row["comparison"] == delta["comparison"]]
-        verdict = lead_of(self.inputs, of_drive)
-        pair = [values[name] for name in (delta["comparison"], delta["basis"]) if name in values]
-        if len(pair) < 2:
+        of_drive = [row for row in headline_tests(self.inputs, "deltas") if row["comparison"] == delta["comparison"]]
+        verdict, pair = lead_of(self.inputs, of_drive), (delta["comparison"], delta["basis"])
+        if not set(pair) <= values.keys():
             return verdict
-        numbers = self._quantity(subject, pair)
+        numbers = self._quantity(subject, [values[name] for name in pair])
         if len(compared) > 1:
             return self._best_of_many(subject, best, delta, numbers, at)
-        first, _, rest = verdict.partition(". ")
-        first = first.removesuffix(".")
         if outcome(delta) == NOT_COMPARED or not comparable(delta):
             return verdict
         if outcome(delta) in DECIDED or in_few_recordings(delta):
-            sure = f" ({_how_sure(self.inputs, delta)})" if interval(delta) else ""
-            return f"{first}; {at}, {_versus(numbers)}{sure}.{f' {rest}' if rest else ''}"
+            first, _, rest = verdict.partition(". ")
+            number, _, unit = numbers[0].partition("\u00a0")
+            versus = f"{number if numbers[1].endswith(unit) else numbers[0]} vs {numbers[1]}"
+            sure = f" ({self._how_sure(delta)})" if interval(delta) else ""
+            return f"{first.removesuffix('.')}; {at}, {versus}{sure}.{f' {rest}' if rest else ''}"
         limited = comma(self._limited(subject, delta))
         return (
-            f"{delta['comparison']} reaches {numbers[0]} and {delta['basis']} {numbers[1]} {at} "
-            f"(Δ\u00a0{delta_words(delta)}){limited}. {verdict}"
+            f"{pair[0]} reaches {numbers[0]} and {pair[1]} {numbers[1]} {at} (Δ\u00a0{delta_words(delta)}){limited}. "
+            f"{verdict}"
         )
 
+    def _of_one(self, subject: Subject, at: str) -> str:
+        """Return the value of the only drive, with its interval."""
+        drive, row = next(iter(self._values[subject].items()))
+        only = f"{drive} reaches {self._quantity(subject, [row])[0]} {at}"
+        if not is_missing(row.get("interval_low")) and not is_missing(row.get("interval_high")):
+            ends = [{**row, "value": row[f"interval_{end}"]} for end in ("low", "high")]
+            low, high = self._quantity(subject, ends)
+            number, _, _ = low.partition("\u00a0")
+            only += f" (95\u00a0% interval: {number} to {high})"
+        return f"{only}{comma(limited_words([row]))}."
+
     def _best_of_many(self, subject: Subject, best: str, delta: Row, numbers: list[str], at: str) -> str:
-        basis, drives = delta["basis"], len(self._values[subject])
+        values, basis = self._values[subject], delta["basis"]
         few = "In these recordings, " if in_few_recordings(delta) else ""
-        values = self._values[subject]
         texts = dict(zip(values, self._quantity(subject, list(values.values())), strict=True))
         if len(equal := [drive for drive in values if texts[drive] == texts[best]]) > 1:
             against = "" if basis in equal else f", against {texts[basis]} of {basis}, the basis"
             named = names([f"{drive} (the basis)" if drive == basis else drive for drive in equal])
-            return f"{few}{named} share the best value of {drives} drives {at}: {texts[best]}{against}."
+            return f"{few}{named} share the best value of {len(values)} drives {at}: {texts[best]}{against}."
         if best == basis:
-            value = self._quantity(subject, [self._values[subject][basis]])[0]
-            return f"{few}{basis}, the basis, has the best value of {drives} drives {at}: {value}."
-        sure = f", {_how_sure(self.inputs, delta)}" if interval(delta) else ""
+            value = self._quantity(subject, [values[basis]])[0]
+            return f"{few}{basis}, the basis, has the best value of {len(values)} drives {at}: {value}."
+        sure = f", {self._how_sure(delta)}" if interval(delta) else ""
         is_sure = few or outcome(delta) in DECIDED
         unsure = "" if is_sure else comma(self._limited(subject, delta) or "no verdict")
         return (
-            f"{few}{best} has the best value of {drives} drives {at}: {numbers[0]}, against {numbers[1]} of {basis}, "
-            f"the basis (Δ\u00a0{delta_words(delta)}{sure}{unsure})."
+            f"{few}{best} has the best value of {len(values)} drives {at}: {numbers[0]}, against {numbers[1]} of "
+            f"{basis}, the basis (Δ\u00a0{delta_words(delta)}{sure}{unsure})."
         )
+
+    def _how_sure(self, delta: Row) -> str:
+        return ", ".join(filter(None, (f"Δ\u00a0{interval(delta)}", confidence(self.inputs))))
 
     def _limited(self, subject: Subject, delta: Row) -> str:
         return limited_words(self._values[subject].get(delta[side], {}) for side in ("comparison", "basis"))
@@ -124,7 +136,8 @@ class FirstScreen:
         first = next(other for other in self._values if other[1:] == (label, metric))
         if subject == first:
             return words
-        return f"{words}, saturated" if measurement in self.inputs.of_saturation else f"{words} ({measurement})"
+        saturates = self.inputs.where("saturation", measurement=measurement)
+        return f"{words}, saturated" if saturates else f"{words} ({measurement})"
 
     def chart(self) -> Figure | None:
         """Return the bars of the headline tests, side by side; None without values."""
@@ -225,21 +238,3 @@ def limited_words(values: Iterable[Row]) -> str:
 def comma(words: str) -> str:
     """Return words with a comma before them; nothing for none."""
     return f", {words}" if words else ""
-
-
-def _versus(numbers: Sequence[str]) -> str:
-    """Return two quantities of one unit as `2,310 vs 1,430 IOPS`."""
-    first, second = numbers
-    number, _, unit = first.partition("\u00a0")
-    return f"{number} vs {second}" if second.endswith(unit) else f"{first} vs {second}"
-
-
-def _how_sure(inputs: Inputs, delta: Row) -> str:
-    return ", ".join(filter(None, (f"Δ\u00a0{interval(delta)}", confidence(inputs))))
-
-
-def _interval(subject: Subject, row: Row) -> str:
-    if is_missing(row.get("interval_low")) or is_missing(row.get("interval_high")):
-        return ""
-    ends = quantities([row["interval_low"], row["interval_high"]], unit_of(subject[2], row["unit"]), rounded)
-    return f" ({percent(95)} interval: {ends[0].partition(chr(0xA0))[0]} to {ends[1]})"

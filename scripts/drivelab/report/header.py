@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -24,15 +24,10 @@ def run_head(plans: list[Row], report_date: Any, number: int, pages: int) -> tup
     ends = [plan["finished"] for plan in plans if not is_missing(plan.get("finished"))]
     first, last = moment(min(starts, default=None)), moment(max(ends, default=None))
     return (
-        fact("Test run", first if first == last else f"{first} to {last}"),
-        fact("Report run", moment(report_date)),
-        fact("Page", f"{number} of {pages}"),
+        Fact("Test run", first if first == last else f"{first} to {last}"),
+        Fact("Report run", moment(report_date)),
+        Fact("Page", f"{number} of {pages}"),
     )
-
-
-def fact(name: str, value: str, tone: str = "") -> Fact:
-    """Return a named value; mark it if it is missing."""
-    return Fact(name, value, tone or ("missing" if value == MISSING else ""))
 
 
 def capacity(size_bytes: Any) -> str:
@@ -40,18 +35,8 @@ def capacity(size_bytes: Any) -> str:
     return MISSING if is_missing(size_bytes) else f"{size(size_bytes)} ({int(size_bytes):,} bytes)"
 
 
-def _memory(size_bytes: Any) -> str:
-    """Format main memory with a binary prefix."""
-    return quantity(None if is_missing(size_bytes) else float(size_bytes) / 2**30, "GiB")
-
-
-def _fio(version: Any) -> str:
-    """Return the version of fio; fio does not run on the virtual clock."""
-    return "not used (virtual clock)" if version == "virtual clock" else text(version)
-
-
-def _in(unit: str) -> Callable[[Any], str]:
-    return lambda value: quantity(value, unit)
+def _in(unit: str, divisor: float = 1) -> Callable[[Any], str]:
+    return lambda value: quantity(None if is_missing(value) else float(value) / divisor, unit)
 
 
 _FORMATS: Mapping[str, Callable[[Any], str]] = {
@@ -62,9 +47,9 @@ _FORMATS: Mapping[str, Callable[[Any], str]] = {
     "base_clock_mhz": _in("MHz"),
     "max_clock_mhz": _in("MHz"),
     "package_power_limit_w": _in("W"),
-    "memory_bytes": _memory,
+    "memory_bytes": _in("GiB", 2**30),
     "cores": lambda value: text(value) if is_missing(value) else str(int(value)),
-    "fio": _fio,
+    "fio": lambda version: "not used (virtual clock)" if version == "virtual clock" else text(version),
     "queue_depth": lambda depth: f"{text(depth)} per thread" if str(depth)[-1:].isdigit() else text(depth),
 }
 """Formats of columns of the tables `drives` and `hosts`, and of the facts of a recording; others are texts."""
@@ -75,6 +60,10 @@ def shown(row: Row, column: str) -> str:
     return each(_FORMATS.get(column, text), row.get(column))
 
 
+Told = str | Callable[["_Test"], str]
+"""A fact: `drive.COLUMN`, `host.COLUMN`, `plan.COLUMN` (of each run), or a function of the test."""
+
+
 @dataclass(frozen=True)
 class _Test:
     """One test of one drive."""
@@ -82,50 +71,45 @@ class _Test:
     inputs: Inputs
     key: Key
 
-    @cached_property
-    def plans(self) -> list[Row]:
-        return self.inputs.plans_of(self.key)
-
-    @cached_property
+    @property
     def drive(self) -> Row:
         return self.inputs.drive(self.key[0])
 
-    @cached_property
+    @property
     def host(self) -> Row:
-        return self.inputs.host(self.plans)
+        return self.inputs.host(self.inputs.plans_of(self.key))
 
     def rows(self, table: str) -> list[Row]:
         return self.inputs.of_key(table, self.key)
 
+    def told(self, fact: Told) -> str:
+        """Return the value of a fact; of the runs, the distinct values."""
+        if callable(fact):
+            return fact(self)
+        source, _, column = fact.partition(".")
+        if source == "plan":
+            show = _OF_PLANS.get(column, partial(shown, column=column))
+            return "; ".join(dict.fromkeys(map(show, self.rows("plans")))) or MISSING
+        return shown(getattr(self, source), column)
+
     def planned(self, nothing: str) -> str:
         """Return `nothing` for a plan (what it omits was not done), else "not recorded" (an import)."""
-        return nothing if any("purge" in plan for plan in self.plans) else MISSING
+        return nothing if any("purge" in plan for plan in self.rows("plans")) else MISSING
 
 
-Told = Callable[[_Test], str]
+def _scenario(plan: Row) -> str:
+    scenario = shown(plan, "scenario")
+    checked = plan.get("scenario_required") and scenario != MISSING
+    return f"{scenario}, checked before the first cell" if checked else scenario
 
 
-def _drive(column: str) -> Told:
-    return lambda test: shown(test.drive, column)
+def _protocol(plan: Row) -> str:
+    parts = map((plan.get("protocol") or {}).get, ("name", "title"))
+    return ": ".join(str(part) for part in parts if not is_missing(part)) or MISSING
 
 
-def _host(column: str) -> Told:
-    return lambda test: shown(test.host, column)
-
-
-def _plan(value: str | Callable[[Row], str]) -> Told:
-    """Return the distinct values of a test's runs."""
-
-    def told(test: _Test) -> str:
-        values = (shown(plan, value) if isinstance(value, str) else value(plan) for plan in test.plans)
-        return "; ".join(dict.fromkeys(values)) or MISSING
-
-    return told
-
-
-def _transport(test: _Test) -> str:
-    known = (test.drive.get(name) for name in ("transport", "link"))
-    return ", ".join(str(value) for value in known if not is_missing(value)) or MISSING
+_OF_PLANS: Mapping[str, Callable[[Row], str]] = {"scenario": _scenario, "protocol": _protocol}
+"""What a plan tells in more than a column."""
 
 
 def _kind(test: _Test) -> str:
@@ -137,29 +121,14 @@ def _kind(test: _Test) -> str:
 
 
 def _cpu(test: _Test) -> str:
-    cpu, cores = _host("cpu")(test), _host("cores")(test)
+    cpu, cores = test.told("host.cpu"), test.told("host.cores")
     return cpu if MISSING in (cpu, cores) else f"{cpu} ({cores} cores)"
 
 
 def _clocks(test: _Test) -> str:
     """Return the base and the maximum clock, as far as they are known."""
-    clocks = {"base": _host("base_clock_mhz")(test), "at most": _host("max_clock_mhz")(test)}
+    clocks = {"base": test.told("host.base_clock_mhz"), "at most": test.told("host.max_clock_mhz")}
     return ", ".join(f"{word} {clock}" for word, clock in clocks.items() if clock != MISSING)
-
-
-def _scenario(plan: Row) -> str:
-    name = shown(plan, "scenario")
-    checked = plan.get("scenario_required") and name != MISSING
-    return f"{name}, checked before the first cell" if checked else name
-
-
-def _rounds_before(test: _Test) -> str:
-    return "the test's own rounds before the window" if test.rows("steady_state") else test.planned("none")
-
-
-def _protocol(plan: Row) -> str:
-    protocol = plan.get("protocol") or {}
-    return ": ".join(str(protocol[k]) for k in ("name", "title") if not is_missing(protocol.get(k))) or MISSING
 
 
 def _tracked(test: _Test) -> str:
@@ -167,10 +136,6 @@ def _tracked(test: _Test) -> str:
     return "; ".join(dict.fromkeys(f"{row['variable']}, {metric_name(row['metric'])}" for row in windows)) or (
         test.planned("none")
     )
-
-
-def _traces(test: _Test) -> str:
-    return "; ".join(dict.fromkeys(str(row["trace"]) for row in test.rows("replays")))
 
 
 _METERS = {"meter": "by the power meter", "drive": "by the drive's sensor"}
@@ -190,33 +155,37 @@ def _power(test: _Test) -> str:
 
 _GROUPS: Mapping[str, Sequence[tuple[str, Told]]] = {
     "Drive under test": (
-        ("Name", lambda test: test.key[0]), ("Model", _drive("model")), ("Manufacturer?", _drive("manufacturer")),
-        ("Serial", _drive("serial")), ("Firmware", _drive("firmware")), ("Capacity", _drive("capacity_bytes")),
-        ("Logical block", _drive("logical_block_bytes")), ("Transport", _transport), ("Device", _drive("device")),
-        ("Consists of?", _drive("composition")), ("Kind?", _kind),
-        ("Over-provisioning?", _drive("over_provisioning_pct")), ("File system?", _drive("file_system")),
-        ("mkfs?", _drive("mkfs")), ("Mount options?", _drive("mount_options")),
+        ("Name", lambda test: test.key[0]), ("Model", "drive.model"), ("Manufacturer?", "drive.manufacturer"),
+        ("Serial", "drive.serial"), ("Firmware", "drive.firmware"), ("Capacity", "drive.capacity_bytes"),
+        ("Logical block", "drive.logical_block_bytes"), ("Transport", lambda test: ", ".join(
+            str(value) for value in map(test.drive.get, ("transport", "link")) if not is_missing(value)) or MISSING),
+        ("Fastest link?", "drive.link_max"), ("LBA format?", "drive.lba_format"), ("Device", "drive.device"),
+        ("Consists of?", "drive.composition"), ("Kind?", _kind),
+        ("Over-provisioning?", "drive.over_provisioning_pct"), ("File system?", "drive.file_system"),
+        ("mkfs?", "drive.mkfs"), ("Mount options?", "drive.mount_options"),
     ),
     "Platform": (
-        ("Host", _host("host")), ("CPU", _cpu), ("Clock?", _clocks),
-        ("Package power limit?", _host("package_power_limit_w")), ("Memory", _host("memory_bytes")),
-        ("Memory modules?", _host("memory_modules")), ("Board?", _host("board")), ("System?", _host("system")),
-        ("BIOS?", _host("bios")), ("Note?", _host("note")), ("Kernel", _host("kernel")),
-        ("Operating system", _host("os")), ("fio", _host("fio")), ("I/O engine", _plan("engine")),
-        ("drivelab", _host("drivelab")), ("Scenario", _plan(_scenario)), ("Platform?", _plan("platform")),
+        ("Host", "host.host"), ("CPU", _cpu), ("Clock?", _clocks),
+        ("Package power limit?", "host.package_power_limit_w"), ("Memory", "host.memory_bytes"),
+        ("Memory modules?", "host.memory_modules"), ("Board?", "host.board"), ("System?", "host.system"),
+        ("BIOS?", "host.bios"), ("Note?", "host.note"), ("Kernel", "host.kernel"),
+        ("Operating system", "host.os"), ("fio", "host.fio"), ("I/O engine", "plan.engine"),
+        ("drivelab", "host.drivelab"), ("Scenario", "plan.scenario"), ("Platform?", "plan.platform"),
     ),
     "Preparation": (
-        ("Purge", _plan("purge")), ("Idle after the purge?", _plan("settle")),
-        ("Preconditioning, workload-independent", _plan("fill")), ("Rest?", _plan("rest")),
-        ("Preconditioning, workload-dependent", _rounds_before), ("Between the stages", _plan("seals")),
-        ("State of the array?", _plan("array")), ("Class", _plan("class")), ("Write cache", _plan("write_cache")),
+        ("Purge", "plan.purge"), ("Idle after the purge?", "plan.settle"),
+        ("Preconditioning, workload-independent", "plan.fill"), ("Rest?", "plan.rest"),
+        ("Preconditioning, workload-dependent", lambda test: "the test's own rounds before the window"
+         if test.rows("steady_state") else test.planned("none")), ("Between the stages", "plan.seals"),
+        ("State of the array?", "plan.array"), ("Class", "plan.class"), ("Write cache", "plan.write_cache"),
     ),
     "Test parameters": (
-        ("Protocol", _plan(_protocol)), ("Data pattern", _plan("data_pattern")),
-        ("Active range", _plan("active_range")), ("Threads", _plan("threads")), ("Queue depth", _plan("queue_depth")),
-        ("Clock", _plan("clock")), ("Tracked", _tracked), ("Ends after?", _plan("ends")),
-        ("Rounds and pauses?", _plan("rounds")), ("At the same time as?", _plan("together_with")),
-        ("Trace?", _traces), ("Evidence?", _plan("evidence")), ("Power?", _power),
+        ("Protocol", "plan.protocol"), ("Data pattern", "plan.data_pattern"),
+        ("Active range", "plan.active_range"), ("Threads", "plan.threads"), ("Queue depth", "plan.queue_depth"),
+        ("Clock", "plan.clock"), ("Tracked", _tracked), ("Ends after?", "plan.ends"),
+        ("Rounds and pauses?", "plan.rounds"), ("At the same time as?", "plan.together_with"),
+        ("Trace?", lambda test: "; ".join(dict.fromkeys(str(row["trace"]) for row in test.rows("replays")))),
+        ("Evidence?", "plan.evidence"), ("Power?", _power),
     ),
 }  # fmt: skip
 """Facts by group, in their order; one whose name ends in `?` is left out if it is missing or none."""
@@ -225,15 +194,12 @@ _GROUPS: Mapping[str, Sequence[tuple[str, Told]]] = {
 def fact_groups(inputs: Inputs, key: Key) -> dict[str, list[Fact]]:
     """Return drive, platform, preparation, parameters and steady state of one test of one drive."""
     test = _Test(inputs, key)
-    groups = {title: list(_facts(test, told)) for title, told in _GROUPS.items()}
+    groups: dict[str, list[Fact]] = {}
+    for title, declared in _GROUPS.items():
+        told = [(name, test.told(of)) for name, of in declared]
+        groups[title] = [Fact(name.removesuffix("?"), value) for name, value in told
+                         if not name.endswith("?") or value not in ("", "none", MISSING)]  # fmt: skip
     return {**groups, "Steady state": list(_steadiness(test))}
-
-
-def _facts(test: _Test, declared: Sequence[tuple[str, Told]]) -> Iterator[Fact]:
-    for name, told in declared:
-        value = told(test)
-        if not name.endswith("?") or value not in ("", "none", MISSING):
-            yield fact(name.removesuffix("?"), value)
 
 
 def _steadiness(test: _Test) -> Iterator[Fact]:
@@ -242,21 +208,21 @@ def _steadiness(test: _Test) -> Iterator[Fact]:
     if windows or soaks:
         missed = [row["variable"] for row in windows if not row["reached"]] + [name for name, span in soaks if not span]
         some = f": {names(list(dict.fromkeys(missed)))}" if len(missed) < len(windows) + len(soaks) else ""
-        yield fact("Reached", f"NO{some}" if missed else "YES", "bad" if missed else "good")
+        yield Fact("Reached", f"NO{some}" if missed else "YES", "bad" if missed else "good")
         rounds = dict.fromkeys(f"{row['window_start']} to {row['window_end']} of {row['rounds']}" for row in windows)
         spans = [
             *([f"rounds {'; '.join(rounds)}"] if rounds else []),
             *dict.fromkeys(span for _, span in soaks if span),
         ]
         if spans:
-            yield fact("Window", "; ".join(spans))
+            yield Fact("Window", "; ".join(spans))
     else:
-        yield fact("Reached", test.planned("no steady-state rule in this test"))
+        yield Fact("Reached", test.planned("no steady-state rule in this test"))
     if windows:
         drifts = [row["residual_drift_pct"] for row in windows]
         largest = max(drifts, key=lambda drift: -1.0 if is_missing(drift) else abs(float(drift)))
-        yield fact("Variables", f"{sum(map(within, windows))} of {len(windows)} within the limits")
-        yield fact("Largest residual drift", percent(largest, signed=True))
+        yield Fact("Variables", f"{sum(map(within, windows))} of {len(windows)} within the limits")
+        yield Fact("Largest residual drift", percent(largest, signed=True))
     else:
         yield from _verdicts(test.rows("summary"))
 
@@ -280,8 +246,8 @@ def _verdicts(summary: list[Row]) -> Iterator[Fact]:
         if not is_missing(row.get("verdict")):
             cells_by_verdict.setdefault(str(row["verdict"]), {})[str(row["cell_label"])] = None
     if len(cells_by_verdict) < 2:
-        yield fact("Values are", next(iter(cells_by_verdict), MISSING))
+        yield Fact("Values are", next(iter(cells_by_verdict), MISSING))
         return
     for verdict, cells in cells_by_verdict.items():
         more = [f"and {len(cells) - _MOST_CELLS} more"] if len(cells) > _MOST_CELLS else []
-        yield fact(f"Values: {verdict}", "; ".join([*list(cells)[:_MOST_CELLS], *more]))
+        yield Fact(f"Values: {verdict}", "; ".join([*list(cells)[:_MOST_CELLS], *more]))

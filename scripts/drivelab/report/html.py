@@ -18,7 +18,8 @@ from markupsafe import Markup
 from drivelab.core.errors import UserError
 from drivelab.figures.base.svg import values_of, without_values
 from drivelab.figures.registry import ALL
-from drivelab.report.document import Figure, Proof, Report
+from drivelab.replay.evaluation.metrics import SCORE_FORMULA
+from drivelab.report.document import Figure, Report
 from drivelab.report.downloads import MOST_BYTES
 from drivelab.report.numbers import size
 from drivelab.report.sections.proof import proofs_of
@@ -102,9 +103,14 @@ def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
     )  # fmt: skip
     proofs = proofs_of(report)
     script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in _SCRIPTS)
-    environment.filters.update(packed=packed, encoded=encoded, shown=_shown, size=size)
-    environment.globals.update(proofs=proofs, most_bytes=MOST_BYTES)
-    evidence = {"proofs": [_packed(proof, proofs) for proof in proofs], "jobs": dict(jobs or {})}
+    environment.filters.update(packed=packed, encoded=encoded, size=size)
+    environment.filters["shown"] = lambda value: repr(float(value)).removesuffix(".0")  # all digits, for sorting
+    environment.globals.update(proofs=proofs, most_bytes=MOST_BYTES, score_formula=SCORE_FORMULA)
+    numbered = [
+        [proof.title, proof.facts, proof.recordings, proof.evidence, [proofs[part] for part in proof.parts]]
+        for proof in proofs
+    ]
+    evidence = {"proofs": numbered, "jobs": dict(jobs or {})}
     return environment.get_template("report.html.j2").render(
         report=report,
         style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # drivelab's file, no data in it
@@ -112,13 +118,3 @@ def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
         script_sources=f"'sha256-{encoded(hashlib.sha256(script.encode()).digest())}'",
         evidence=packed(json.dumps(evidence, ensure_ascii=False, separators=(",", ":"))),
     )
-
-
-def _packed(proof: Proof, numbers: Mapping[Proof, int]) -> list[Any]:
-    """Return a proof for the script: title, facts, recordings, evidence, numbers of its parts."""
-    return [proof.title, proof.facts, proof.recordings, proof.evidence, [numbers[part] for part in proof.parts]]
-
-
-def _shown(value: float) -> str:
-    """Format a number with all digits, for the attribute used in sorting."""
-    return repr(float(value)).removesuffix(".0")

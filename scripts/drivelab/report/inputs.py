@@ -104,17 +104,6 @@ class Inputs:
         return tuple(dict.fromkeys(measurement for _, measurement in self.keys))
 
     @cached_property
-    def of_applications(self) -> frozenset[str]:
-        """Measurements that replay traces or run applications."""
-        rows = (*self.tables["replays"], *self.tables["application_runs"])
-        return frozenset(str(row["measurement"]) for row in rows)
-
-    @cached_property
-    def of_saturation(self) -> frozenset[str]:
-        """Measurements with a soak that saturates a drive."""
-        return frozenset(str(row["measurement"]) for row in self.tables["saturation"])
-
-    @cached_property
     def anchors(self) -> Mapping[Key, str]:
         """Anchor of each page, unique and safe in a URL."""
         anchors: dict[Key, str] = {}
@@ -192,11 +181,6 @@ class Inputs:
         metric = self._leading.get((measurement, cell_label))
         return metric if isinstance(metric, str) else "bandwidth_mib_s" if known_by_throughput(cell_label) else None
 
-    def differences_of(self, measurement: str, basis: str, comparison: str) -> list[Row]:
-        """Return the differences between two compared drives, unintended ones first."""
-        rows = self.where("differences", measurement=measurement, basis=basis, comparison=comparison)
-        return sorted(rows, key=lambda row: bool(row["intended"]))
-
     @cached_property
     def _paths(self) -> Mapping[str, str]:
         return {plan["recording"]: plan["path"] for plan in self.plans if not is_missing(plan.get("path"))}
@@ -224,15 +208,14 @@ def _merged(rows: list[Row]) -> Row:
 
 def _with_drifts(summary: pd.DataFrame, saturation: pd.DataFrame) -> pd.DataFrame:
     """Extend the verdict of each soak that meets its steady-state limits while its level drifts."""
-    drifting = {(row["recording"], row["cell_label"]): row["level_drift_pct"]
-                for row in rows_of(saturation[~saturation["level_steady"].astype(bool)])}  # fmt: skip
+    drifting = saturation[~saturation["level_steady"].astype(bool)].set_index(["recording", "cell_label"])
+    drifts = drifting["level_drift_pct"].to_dict()
+    places = zip(summary["recordings"].str[0], summary["cell_label"], strict=True)
     verdicts = [
-        f"{verdict} by its own limits, but level NOT steady: drift {percent(drifting[recordings[0], label], True)}"
-        if verdict == STEADY and (recordings[0], label) in drifting
+        f"{verdict} by its own limits, but level NOT steady: drift {percent(drifts[place], signed=True)}"
+        if verdict == STEADY and place in drifts
         else verdict
-        for verdict, recordings, label in zip(
-            *(summary[name] for name in ("verdict", "recordings", "cell_label")), strict=True
-        )
+        for verdict, place in zip(summary["verdict"], places, strict=True)
     ]
     return summary.assign(verdict=verdicts)
 
@@ -248,17 +231,22 @@ def slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "section"
 
 
+def of_drive(rows: Iterable[Row], drive: str, side: str = "drive") -> Row | None:
+    """Return the first row of a drive; None if there is none."""
+    return next((row for row in rows if row[side] == drive), None)
+
+
 _LATENCIES = ("mean_latency_us", "read_mean_latency_us", "write_mean_latency_us", "p50_latency_us", "p90_latency_us",
               "best_mean_latency_us")  # fmt: skip
 
 
 def question_of(inputs: Inputs, measurement: str, metric: str) -> str:
     """Return the question that a value answers: by its measurement, else by its metric."""
-    if measurement in inputs.of_applications:
+    if any(inputs.where(table, measurement=measurement) for table in ("replays", "application_runs")):
         return APPLICATIONS
     if metric not in _LATENCIES and metric.endswith("_us"):
         return TAILS
-    if measurement in inputs.of_saturation:
+    if inputs.where("saturation", measurement=measurement):
         return SATURATION
     return LATENCY if metric in _LATENCIES else THROUGHPUT
 

@@ -22,11 +22,6 @@ def taint_reasons(rows: Iterable[Row]) -> str:
     return "; ".join(digest("reason not recorded" if is_missing(reason) else str(reason) for reason in reasons))
 
 
-def tainted(rows: Iterable[Row]) -> list[Row]:
-    """Return the tainted rows of cells or replays."""
-    return [row for row in rows if row.get("tainted") is True]
-
-
 def taint_mark(row: Row) -> str:
     """Return a short mark for a summary value; empty if it is not tainted."""
     return "" if is_missing(row.get("taint_reason")) else f"tainted: {', '.join(causes([str(row['taint_reason'])]))}"
@@ -55,7 +50,7 @@ def host_limit_of(rows: Iterable[Row]) -> str | None:
 def taint_note(cells: Iterable[Row]) -> str:
     """Return a note on disturbances and host for a table of these cells or replays; empty if there are none."""
     rows = list(cells)
-    disturbed = tainted(rows)
+    disturbed = [row for row in rows if row.get("tainted") is True]
     taints = f"{len(disturbed)} tainted: {taint_reasons(disturbed)}. " if disturbed else ""
     return f"{taints}{_host_note(rows)}".strip()
 
@@ -73,7 +68,7 @@ def _host_note(rows: Iterable[Row]) -> str:
     return "" if reason is None else f"Host-limited: {reason}."
 
 
-def verdict_cell(values: Iterable[Row], mark: str = "", small: str = "") -> Cell:
+def verdicts_of(values: Iterable[Row], mark: str) -> Cell:
     """Return the verdicts on summary values in one cell, with a mark."""
     verdicts = dict.fromkeys(text(row["verdict"]) for row in values)
-    return Cell(f"{'; '.join(verdicts)}{mark}", small, "bad" if verdicts.keys() & set(FAULTS) else "")
+    return Cell(f"{'; '.join(verdicts)}{mark}", tone="bad" if verdicts.keys() & set(FAULTS) else "")

@@ -24,8 +24,12 @@ Step = tuple[str, Mapping[str, Any]]
 """Kind and fields of a step of a plan."""
 
 
+_CACHES = {"none": "the drive has none", "write back": "on", "write through": "off"}
+"""States of the volatile write cache, by the drive or else the kernel."""
+
+
 def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the facts of one recording, one for each column; `study` is `Layout.report_facts`."""
+    """Return the facts of one recording, one for each column; `study` are those of the study."""
     plan = Plan.read(recording / "plan.json")
     subject, steps = plan.subject, [step for fields in plan.subject["measure"] for step in fields.items()]
     condition, drive_class, platform = subject["condition"], subject["class"], subject.get("platform") or {}
@@ -34,6 +38,8 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
     host = json.loads((recording / "host.json").read_text())
     found = settings(recording, "name", "scope", "state", "wanted", "deviation", "effect")
     altered = study["altered"][plan.recording]
+    identity = json.loads((recording / "identity.json").read_text())
+    cache = identity.get("drive_write_cache") or identity.get("write_cache")
     return {
         "recording": plan.recording,
         "path": str(recording),
@@ -50,8 +56,9 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "class": drive_class["name"],
         **demand(steps, drive_class),
         "active_range": active_range(steps, drive_class["active_range"]),
-        "write_cache": _write_cache(recording),
-        "ends": _distinct(map(stop_rule, steps)),
+        "write_cache": None if cache is None else _CACHES.get(cache, str(cache)),
+        "ends": _distinct(f"{kind}: {' or '.join(rules)}" for kind, fields in steps
+                          if (rules := list(stop_rules(kind, fields.get("until", {}))))),
         "rounds": _distinct(rounds(steps)),
         "together_with": _distinct(name for line in lines.get("together", ()) for name in line["with"]),
         "points": list({(line["step"], line["name"]): line for line in lines.get("point", ())}.values()),
@@ -64,7 +71,9 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "started": journal[0]["at"],
         "finished": journal[-1]["at"],
         "filled_bytes": sum(line.get("bytes") or 0 for line in lines.get("fill", ())),
-        "data_pattern": _data_pattern(plan, steps),
+        "data_pattern": "the application's own"
+        if plan.clock == "wall" and all(kind == "application" for kind, _ in steps)
+        else "random: at least 94 % is incompressible, and all pages differ",
         "engine": _engine(journal, host["engine"]),
         "host": host["host"],
         "scenario": subject["scenario"],
@@ -94,14 +103,13 @@ def purge(lines: Sequence[Line]) -> str | None:
 
 def fill(passes: Sequence[Mapping[str, Any]]) -> str:
     """Describe the workload-independent preconditioning, or `none`."""
-    return "; then ".join(map(_pass, passes)) or "none"
-
-
-def _pass(fields: Mapping[str, Any]) -> str:
-    target = f"{share(fields['range_share'])} of the range" if "range_share" in fields else "the active range"
-    multiples = (("capacity_multiple", target), ("raw_capacity_multiple", "the raw capacity"))
-    amounts = [f"{number(fields[name])} {TIMES} {of}," for name, of in multiples if name in fields]
-    return " ".join([*amounts, fields["pattern"], format_size(fields["block_size_bytes"]), "writes"])
+    texts = []
+    for fields in passes:
+        target = f"{share(fields['range_share'])} of the range" if "range_share" in fields else "the active range"
+        multiples = (("capacity_multiple", target), ("raw_capacity_multiple", "the raw capacity"))
+        amounts = [f"{number(fields[name])} {TIMES} {of}," for name, of in multiples if name in fields]
+        texts.append(" ".join([*amounts, fields["pattern"], format_size(fields["block_size_bytes"]), "writes"]))
+    return "; then ".join(texts) or "none"
 
 
 def rest(lines: Sequence[Line]) -> str:
@@ -126,38 +134,27 @@ def demand(steps: Sequence[Step], drive_class: Mapping[str, Any]) -> dict[str, i
     if kinds == {"application"}:
         return dict.fromkeys(("threads", "queue_depth"), "set by the application")
     result: dict[str, int | str] = {}
+    cells = [cell for _, fields in steps for cell in cells_of(fields)]
+    workloads = [workload for cell in cells for workload in (cell, *beside_of(cell))]
     for name in ("threads", "queue_depth"):
-        values = sorted({int(value) for _, fields in steps for value in _values(fields, name)} or {drive_class[name]})
+        of_cells = {int(workload[name]) for workload in workloads if name in workload}
+        of_streams = {int(value) for _, fields in steps for value in fields.get("streams", {}).get(name, ())}
+        values = sorted(of_cells | of_streams or {drive_class[name]})
         result[name] = values[0] if len(values) == 1 else f"varies by cell, {values[0]}{DASH}{values[-1]}"
     return result
 
 
-def _values(fields: Mapping[str, Any], name: str) -> Iterator[int]:
-    """Yield threads or depths of a step; none if a point of an earlier step sets them."""
-    yield from fields.get("streams", {}).get(name, ())
-    for cell in cells_of(fields):
-        yield from (workload[name] for workload in (cell, *beside_of(cell)) if name in workload)
-
-
 def active_range(steps: Sequence[Step], default: str | float) -> str:
     """Return the active share of the drive, and the ranges that cells set."""
-    ranges = [_range(cell, default) for _, fields in steps for cell in cells_of(fields)]
-    return "; ".join(dict.fromkeys(ranges)) or share(default)
+    ranges: dict[str, None] = {}
+    for cell in (cell for _, fields in steps for cell in cells_of(fields)):
+        active = share(format_size(int(cell["range_bytes"])) if "range_bytes" in cell else default)
+        ranges[f"{active} in {cell['segments']} segments" if cell.get("segments", 1) > 1 else active] = None
+    return "; ".join(ranges) or share(default)
 
 
-def _range(cell: Mapping[str, Any], default: str | float) -> str:
-    active = share(format_size(int(cell["range_bytes"])) if "range_bytes" in cell else default)
-    return f"{active} in {cell['segments']} segments" if cell.get("segments", 1) > 1 else active
-
-
-def stop_rule(step: Step) -> str:
-    """Return what ends a step; empty if it has no stop rule."""
-    kind, fields = step
-    rules = list(_until(kind, fields["until"])) if "until" in fields else []
-    return f"{kind}: {' or '.join(rules)}" if rules else ""
-
-
-def _until(kind: str, until: Mapping[str, Any]) -> Iterator[str]:
+def stop_rules(kind: str, until: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each rule that may end a step."""
     repeats = {"loop": "rounds", "application": "warm runs", "replay": "runs"}.get(kind, "rounds")
     if "track" in until:
         yield f"{until['window']} rounds in steady state, at most {until['max_rounds']} rounds"
@@ -189,20 +186,6 @@ def rounds(steps: Sequence[Step]) -> Iterator[str]:
     pauses = dict.fromkeys(duration(fields["pause_s"]) for _, fields in steps if "pause_s" in fields)
     if pauses:
         yield f"idle after each cell: {', '.join(pauses)}"
-
-
-def _write_cache(recording: Path) -> str | None:
-    """Return the state of the volatile write cache, by the drive or else the kernel; None if unknown."""
-    facts = json.loads((recording / "identity.json").read_text())
-    names = {"none": "the drive has none", "write back": "on", "write through": "off"}
-    state = facts.get("drive_write_cache") or facts.get("write_cache")
-    return None if state is None else names.get(state, str(state))
-
-
-def _data_pattern(plan: Plan, steps: Sequence[Step]) -> str:
-    if all(kind == "application" for kind, _ in steps) and plan.clock == "wall":
-        return "the application's own"
-    return "random: at least 94 % is incompressible, and all pages differ"
 
 
 def _engine(journal: Sequence[Line], of_cells: str) -> str:

@@ -9,21 +9,15 @@ from typing import Any
 
 from drivelab.report.document import Cell, Column, Proof, Table
 from drivelab.report.inputs import Inputs, Key, Row
-from drivelab.report.numbers import DASH, MISSING, amount, duration, is_missing, number, percent, text
+from drivelab.report.numbers import MISSING, is_missing, number, percent, text
 
 Show = Callable[[Any], str]
 Value = str | Callable[[Any], Any]
 """The name of a column, or a function of the row."""
 
 
-def yes_or_no(value: Any) -> str:
-    """Return `yes` or `no`."""
-    return "yes" if value else "no"
-
-
 signed = partial(percent, signed=True)
 """Format of a percentage with its sign."""
-_TEXTS = (text, yes_or_no)
 
 
 def cell(
@@ -32,7 +26,7 @@ def cell(
     """Return a value as a cell of a table; a number keeps its full precision."""
     if is_missing(value):
         return Cell(missing, small, tone or ("missing" if missing == MISSING else ""), proof=proof)
-    return Cell(show(value), small, tone, value=None if show in _TEXTS else float(value), proof=proof)
+    return Cell(show(value), small, tone, value=None if show is text else float(value), proof=proof)
 
 
 def scaled(cell: Cell, divisor: float) -> Cell:
@@ -59,7 +53,7 @@ class Field:
     @property
     def column(self) -> Column:
         """Return the heading."""
-        return Column(self.heading, self.show not in _TEXTS, self.download)
+        return Column(self.heading, self.show is not text, self.download)
 
     def cell(self, row: Any) -> Cell:
         """Return the cell of a row."""
@@ -79,13 +73,8 @@ def words(heading: str, value: Value, small: Value = "", tone: Callable[[Any], s
     return Field(heading, value, text, small, tone)
 
 
-def bad_if(*columns: str) -> Callable[[Row], str]:
-    """Return a function that gives the tone `bad` to rows where one of the columns is set."""
-    return lambda row: "bad" if any(row[column] for column in columns) else ""
-
-
 def fields(show: Show = number, missing: str = MISSING, **headings: str) -> Iterator[Field]:
-    """Yield a field for each column, given as COLUMN=HEADING."""
+    """Yield a field of this format for each column, given as COLUMN=HEADING."""
     return (Field(heading, column, show, missing=missing) for column, heading in headings.items())
 
 
@@ -97,26 +86,11 @@ def of_each(
         yield Field(heading.format(name), partial(cell, name), show, download=download.format(name))
 
 
-sizes = partial(fields, amount)
-durations = partial(fields, duration)
-percentages = partial(fields, percent)
-or_dash = partial(fields, number, DASH)
-"""Numbers; a dash if there are too few requests."""
-
-
 def table(id_: str, caption: str, columns: Iterable[Field], rows: Iterable[Any], note: str = "", **more: Any) -> Table:
     """Return a table; `more` are further attributes of it."""
     columns = tuple(columns)
     lines = tuple(tuple(field.cell(row) for field in columns) for row in rows)
     return Table(id_, caption, tuple(field.column for field in columns), lines, note.strip(), **more)
-
-
-def sideways(table: Table) -> Table:
-    """Return a table with its rows as columns; the first field of a row becomes the heading of its column."""
-    heads, *lines = zip(*table.rows, strict=True)
-    columns = (Column("", numeric=False), *(Column(head.text, numeric=False) for head in heads))
-    rows = tuple((Cell(column.text), *line) for column, line in zip(table.columns[1:], lines, strict=True))
-    return replace(table, columns=columns, rows=rows)
 
 
 Rows = Sequence[Row]

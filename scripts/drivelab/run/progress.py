@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from drivelab.core.errors import UserError
+from drivelab.core.heartbeat import SILENT_S, Heartbeat
 from drivelab.plan.hosts import refuse_elsewhere, this_host
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording, read_object, write_json
@@ -22,12 +23,8 @@ from drivelab.trace.capturing.capture_report import alive, boot_id, started
 _RECORDING = re.compile(r"[A-Za-z0-9@._-]{1,200}(/[A-Za-z0-9@._-]{1,200}){2}")
 _MOST = 1e11
 """Limit of a number in a status: as a time, the year 5138; the C library's calendar may not handle later times."""
-HEARTBEAT_S = 10.0
-"""Seconds between a stage's signs of life, at most."""
 _TRIES = 2
 """Failures after which a measurement no longer reserves its drive."""
-SILENT_S = 3 * HEARTBEAT_S
-"""Time without a sign of life after which a remote process counts as silent; its clock and the file system may lag."""
 
 
 @dataclass(frozen=True)
@@ -81,8 +78,7 @@ class Progress:
         self._path = status_path(plan)
         now_s = time.time()
         self._status = Status(plan.recording, stage, "begins", 0.0, os.getpid(), now_s, since_s=now_s)
-        self._lock, self._ending = threading.Lock(), threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._lock, self._heartbeat = threading.Lock(), Heartbeat(self._put)
 
     def __enter__(self) -> Progress:
         """Start the status file.
@@ -99,14 +95,13 @@ class Progress:
             self.note(failures=before.failures)
         _aside(self._plan, self._plan.recording).unlink(missing_ok=True)
         self._put(host=this_host(), boot_id=boot_id(), process=process_start(os.getpid()))
-        self._thread.start()
+        self._heartbeat.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._ending.set()
-        self._thread.join()
+        self._heartbeat.end()
         if error is None:
             self._put(state="done", text="done", fraction=1.0)
             return
@@ -129,11 +124,6 @@ class Progress:
         """Set `round`, `rounds_at_most` or `iops`, written with the next `say`."""
         with self._lock:
             self._status = replace(self._status, **facts)
-
-    def _beat(self) -> None:
-        while not self._ending.wait(HEARTBEAT_S):
-            with suppress(OSError):
-                self._put()
 
     def _put(self, **changes: Any) -> None:
         with self._lock:

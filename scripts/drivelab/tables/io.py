@@ -100,7 +100,7 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
                 _refuse_changed(path, raw, metadata.get(_CHECKSUM_KEY, b"").decode(errors="replace"))
             yield file
     except FileNotFoundError:
-        raise UserError(f"{path}: this table does not exist; run the study to create it") from None
+        raise UserError(f"{path}: this table does not exist; a run of the study makes it after measuring") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise UserError(f"{path}: cannot be read as Parquet ({error}); delete it and run again") from None
 

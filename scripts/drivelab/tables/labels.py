@@ -190,6 +190,8 @@ ROUNDS = "rounds"
 RELATIVE_STANDARD_ERROR = "relative standard error"
 UNTIL = (STEADY_STATE, ROUNDS, RELATIVE_STANDARD_ERROR)
 """Stop rules of a loop: values of the column `until`."""
+REPEATS = (ROUNDS, RELATIVE_STANDARD_ERROR)
+"""Stop rules of loops whose rounds are repeats; all other loops run until steady state."""
 
 
 class Steps:

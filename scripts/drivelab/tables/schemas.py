@@ -13,7 +13,7 @@ from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WOR
 from drivelab.tables.replay_schemas import LOAD_TABLES, REPLAY_TABLES
 from drivelab.tables.result_schemas import APPLICATION_TABLES, RESULT_TABLES
 
-VERSION = 13
+VERSION = 14
 """Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
 
 CELLS = schema(
@@ -97,8 +97,6 @@ STEADY_STATE = schema(
     "float: slope intercept",  # fit: slope * round + intercept
     "float: residual_drift_pct",
     "float: asymptote_pct?",  # fitted asymptote relative to the average; 0: the rounds approach none
-    "int32: change_round?",  # first round of another level within the window, by change points; null: none
-    "float: change_pct?",  # change to it
 )
 
 TELEMETRY = schema(

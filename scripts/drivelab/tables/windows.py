@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drivelab.criteria.settling import level_change, to_asymptote
+from drivelab.criteria.settling import to_asymptote
 from drivelab.criteria.soundness import sound
 from drivelab.criteria.steady_state import Window, find_window
 from drivelab.tables.labels import KINDS, UNITS
@@ -107,27 +107,18 @@ def _rows(loop: pd.DataFrame, step: int, criterion: Mapping[str, Any]) -> list[d
             "values": [rounds[before + number] for number in range(window.first_round, window.last_round + 1)],
             **{column: getattr(state, column) for column in _DETERMINATION},
             "intercept": state.intercept - before * state.slope,
-            **_second_opinion(
-                [rounds[number] for number in sorted(rounds) if number <= before + window.last_round],
-                window.last_round - window.first_round + 1,
-                before + window.last_round,
-                KINDS[metric] == "time",
-            ),
+            "asymptote_pct": _asymptote_pct(rounds, before + window.last_round, window, KINDS[metric] == "time"),
         }
         for name, metric, rounds in variables
         for state in [window.states[f"{name}, {metric}"]]
     ]
 
 
-def _second_opinion(values: list[float], window: int, last_round: int, of_times: bool) -> dict[str, Any]:
-    """Return the fitted asymptote and the change of level of a variable; `values` end in its window."""
-    off = float(to_asymptote(np.array([values]), window, of_times=of_times)[0])
-    change = level_change(values, window)
-    return {
-        "asymptote_pct": 100 * math.expm1(off),
-        "change_round": None if change is None else last_round - len(values) + 1 + change[0],
-        "change_pct": None if change is None else 100 * math.expm1(change[1]),
-    }
+def _asymptote_pct(rounds: Mapping[int, float], last_round: int, window: Window, of_times: bool) -> float:
+    """Return the asymptote of the rounds up to the last of the window, relative to the average of the window."""
+    values = np.array([[rounds[number] for number in sorted(rounds) if number <= last_round]])
+    off = to_asymptote(values, window.last_round - window.first_round + 1, of_times=of_times)
+    return 100 * math.expm1(float(off[0]))
 
 
 def _window(

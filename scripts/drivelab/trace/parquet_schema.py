@@ -64,12 +64,6 @@ layer merged share a `dispatch_id` (null: never dispatched, or unknown). A reque
 the `dispatch_id` of its first piece. `requeues` counts how often a dispatch was undone.
 """
 
-VOLUME = pa.field("volume", pa.dictionary(pa.int32(), pa.string()), nullable=False)
-REQUESTS_OF_VOLUMES = REQUESTS.append(VOLUME)
-"""Rows of a trace of several volumes, in `queue_ns` order over all of them. No two volumes share a `dispatch_id`."""
-VOLUMES_KEY = "volumes"
-"""Key in the provenance of a trace of several volumes: {name: requests}."""
-
 _NUMBERS = ("time_resolution_ns", "malformed", "capacity_bytes")
 """Keys of the provenance that are whole numbers, if present."""
 _TIMES = ("queue_ns", "dispatch_ns", "complete_ns")
@@ -142,8 +136,8 @@ class RowsWriter:
 class TraceWriter(RowsWriter):
     """Write a trace, whose rows must be in `queue_ns` order; `finish` takes its provenance."""
 
-    def __init__(self, path: Path, *, compression_level: int = 1, schema: pa.Schema = REQUESTS) -> None:
-        super().__init__(path, schema, compression_level=compression_level, statistics=["queue_ns"], lasting=True)
+    def __init__(self, path: Path, *, compression_level: int = 1) -> None:
+        super().__init__(path, REQUESTS, compression_level=compression_level, statistics=["queue_ns"], lasting=True)
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -192,8 +186,6 @@ class TraceFile:
         self._parquet = parquet
         self.provenance = provenance
         self.rows: int = parquet.metadata.num_rows
-        self.volumes: dict[str, int] = provenance.get(VOLUMES_KEY, {}) if _has_volumes(parquet) else {}
-        """Requests of each volume; empty for a trace of one volume."""
 
     def batches(self, columns: Iterable[str] | None = None, most_rows: int | None = None) -> Iterator[pa.RecordBatch]:
         """Yield batches of at most `most_rows` rows (None: BATCH_ROWS) with `columns` (None: all).
@@ -216,16 +208,11 @@ def sound_batches(batches: Iterable[pa.RecordBatch], path: Path, remedy: str) ->
         raise UserError(f"{path}: is damaged ({str(error).splitlines()[0]}); {remedy}") from None
 
 
-def _has_volumes(parquet: pq.ParquetFile) -> bool:
-    return bool(parquet.schema_arrow.equals(REQUESTS_OF_VOLUMES))
-
-
 @contextmanager
-def open_trace(path: Path, *, several: bool = False) -> Iterator[TraceFile]:
+def open_trace(path: Path) -> Iterator[TraceFile]:
     """Open a trace for reading in bounded memory.
 
-    `several` also accepts a trace of several volumes. Raises UserError when the file is missing, unreadable or not a
-    trace of this format.
+    Raises UserError when the file is missing, unreadable or not a trace of this format.
     """
     try:
         open_regular(path).close()
@@ -234,21 +221,17 @@ def open_trace(path: Path, *, several: bool = False) -> Iterator[TraceFile]:
     except FileNotFoundError:
         raise UserError(f"{path}: the trace does not exist; check the name, or capture the trace") from None
     except (OSError, pa.ArrowInvalid) as error:
-        reason = str(error).splitlines()[0]
-        raise UserError(f"{path}: is not a readable Parquet file ({reason}); capture or download it again") from None
+        reason = (isinstance(error, OSError) and error.strerror) or str(error).splitlines()[0]
+        raise UserError(
+            f"{path}: is not a trace of drivelab (Parquet): {reason}; import another format with "
+            f"'drivelab trace import', or capture or download it again"
+        ) from None
     with parquet:
         provenance = _provenance((parquet.metadata.metadata or {}).get(PROVENANCE_KEY, b"{}"))
-        known = parquet.schema_arrow.equals(REQUESTS) or (_has_volumes(parquet) and provenance.get(VOLUMES_KEY))
-        if provenance.get("format") != FORMAT_VERSION or not known:
+        if provenance.get("format") != FORMAT_VERSION or not parquet.schema_arrow.equals(REQUESTS):
             raise UserError(f"{path}: is not a trace of format {FORMAT_VERSION}; make one with 'drivelab trace decode'")
         _refuse_large_groups(path, parquet.metadata)
-        file = TraceFile(path, parquet, provenance)
-        if file.volumes and not several:
-            raise UserError(
-                f"{path}: is a trace of {len(file.volumes)} volumes ({', '.join(file.volumes)}); separate one with "
-                "'drivelab trace filter --volume NAME'"
-            )
-        yield file
+        yield TraceFile(path, parquet, provenance)
 
 
 def _refuse_large_groups(path: Path, metadata: pq.FileMetaData) -> None:
@@ -267,7 +250,7 @@ def _provenance(text: bytes) -> dict[str, Any]:
         facts = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    counts = [facts.get(key, {}) for key in ("lost", "unmatched", VOLUMES_KEY)] if isinstance(facts, dict) else [None]
+    counts = [facts.get(key, {}) for key in ("lost", "unmatched")] if isinstance(facts, dict) else [None]
     sound = all(isinstance(kinds, dict) and all(isinstance(n, int) for n in kinds.values()) for kinds in counts)
     steps = facts.get("derived", []) if sound else None
     sound = isinstance(steps, list) and all(isinstance(step, dict) for step in steps)

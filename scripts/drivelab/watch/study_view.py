@@ -35,10 +35,10 @@ class StudyFacts:
     def load(cls, path: Path) -> StudyFacts:
         """Load a study; raises UserError for an invalid configuration, or another study's results folder."""
         from drivelab.campaign.planning import Campaign
-        from drivelab.workflow.layout import Layout
+        from drivelab.campaign.results_folder import refuse_foreign
 
         campaign = Campaign.load(path)
-        Layout(campaign).check_owner()
+        refuse_foreign(campaign.study)
         study = campaign.study
         recordings = {planned.plan.recording: bool(planned.altered) for planned in campaign.wanted}
         return cls(study.name, study.title, study.results, study.subjects, recordings)

@@ -16,6 +16,7 @@ from rich.text import Text
 from drivelab.core.files import write_atomic
 from drivelab.core.terminal import NO_REDIRECTION, console, strip
 from drivelab.core.units import format_duration
+from drivelab.plan.places import COMMAND
 from drivelab.watch.drive_view import DONE, RUNNING, STANDINGS, WAITING
 from drivelab.watch.rates import Point
 from drivelab.watch.recording_view import latency_words
@@ -130,7 +131,8 @@ def _drive_lines(study: StudyWatch, state: Mapping[str, Any], columns: int) -> I
 
 def summary_words(study: Mapping[str, Any]) -> str:
     """Return a line on the study's progress."""
-    return f"{study['title']}: {study['standing']}, {study['done']} of {study['recordings']} measurements done"
+    words = f"{study['title']}: {study['standing']}, {study['done']} of {study['recordings']} measurements done"
+    return f"{words}; no run has begun, start one with {COMMAND} run" if study["standing"] == WAITING else words
 
 
 def round_words(drive: Mapping[str, Any]) -> str:

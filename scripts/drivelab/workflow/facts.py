@@ -17,7 +17,7 @@ from typing import Any
 from drivelab.core.files import write_atomic
 from drivelab.plan.places import SHIPPED
 
-LIBRARIES = ("duckdb", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "ruptures", "scipy", "seaborn")
+LIBRARIES = ("duckdb", "jinja2", "matplotlib", "numpy", "pandas", "pyarrow", "scipy", "seaborn")
 ALWAYS = ("core", "criteria", "plan", "recording", "tables", "workflow.facts")
 """Packages and modules that each analysis uses."""
 _LIBRARY = Path(__file__).resolve().parents[1]

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import re
-import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from drivelab.campaign.planning import Campaign, Planned
+from drivelab.campaign.results_folder import require_writable, set_torn_aside
+from drivelab.campaign.study_facts import analysis_facts, report_facts
 from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.core.files import write_atomic
 from drivelab.core.grouping import grouped
 from drivelab.figures.over_drives import measurements_by_size
-from drivelab.imported import IMPORTED
 from drivelab.plan.hosts import host_of
-from drivelab.plan.places import restored_folder
-from drivelab.recording import checksums
-from drivelab.recording.folders import OWNER, is_recorded, owner, refuse_other_owner
-from drivelab.recording.writer import UNFINISHED, Recording
+from drivelab.recording.folders import OWNER, is_recorded
 from drivelab.run.places import announce
-from drivelab.run.progress import read_aside, read_status
+from drivelab.run.study_lock import RunLock, hold
 from drivelab.virtual.kept_state import KEPT_DRIVES
-from drivelab.workflow.locks import RunLock, hold, require_writable
 
 
 class Layout:
@@ -70,18 +64,9 @@ class Layout:
             for name, measurements in {**compared, **measurements_by_size(plans)}.items()
         }
 
-    def compared_series(self, name: str) -> list[str]:
+    def compared_series(self, wildcards: Any) -> list[str]:
         """Return the DRIVE/MEASUREMENT of a comparison."""
-        return list(dict.fromkeys(map(_series, self.comparisons[name])))
-
-    def _missing(self) -> Iterator[dict[str, str]]:
-        """Yield each recording of the study that is not there, and why."""
-        there = set(self.recordings)
-        last = {status.recording: status for status in read_status(self.campaign.study.results)}
-        for plan in (planned.plan for planned in self.campaign.plans if planned.plan.recording not in there):
-            status = last.get(plan.recording) or read_aside(self.campaign.study.results, plan.recording)
-            words = "it was not begun" if status is None else status.reason or f"{status.stage} ended without a message"
-            yield {"recording": plan.recording, "drive": plan.drive, "measurement": plan.measurement, "words": words}
+        return list(dict.fromkeys(map(_series, self.comparisons[wildcards.measurement])))
 
     def traces(self) -> dict[str, str]:
         """Return the path of each trace of the study by name."""
@@ -94,58 +79,12 @@ class Layout:
 
     @cached_property
     def analysis_facts(self) -> dict[str, Any]:
-        """Return the facts of the study for `drivelab.analysis.study_tables`."""
-        study = self.campaign.study
-        models: dict[str, str] = {}
-        for subject in study.subjects:
-            drive, at, platform = subject.partition("@")
-            if model := self.campaign.sheet[drive].model:
-                models[subject] = f"{model}{at}{platform}"
-        folder = study.results / "recordings"
-        present = {str(path.parent.relative_to(folder)) for path in folder.glob("*/*/*/plan.json")}
-        others = sorted(name for name in present - {*self.recordings} if not UNFINISHED.search(name))
-        return {
-            "recordings": self.recordings,
-            "others": [str(folder / name) for name in others],
-            "drives": list(study.subjects),
-            "measurements": sorted({wanted.plan.measurement for wanted in self.campaign.wanted}),
-            "rse_threshold_pct": study.rse_threshold_pct,
-            "scores": {known.plan.measurement: dict(known.protocol.body.get("analysis", {})) for known in self.plans},
-            "score_sets": study.scores,
-            "basis": study.basis,
-            "missing": list(self._missing()),
-            "models": models,
-            "altered": {known.plan.recording: list(known.altered) for known in self.plans},
-            "pairs": [(study.basis, subject) for subject in study.subjects if subject != study.basis],
-            "intended": study.intended,
-            "comparison": {
-                "margin_pct": study.margin_pct,
-                "confidence_pct": study.verdict_confidence_pct,
-                "unintended": study.unintended,
-            },
-        }
+        """What an analysis needs to know of the study."""
+        return analysis_facts(self.campaign, self.plans)
 
     def report_facts(self) -> dict[str, Any]:
-        """Return the facts of the study that the report needs besides tables and recordings."""
-        study, plans = self.campaign.study, self.plans
-        protocols = {planned.protocol.name: planned.protocol for planned in plans}
-        return {
-            **self.analysis_facts,
-            **self.analysis_facts["comparison"],
-            "name": study.name,
-            "title": study.title,
-            "comparisons": list(self.comparisons),
-            "traces": list(self.traces()),
-            "scores": {name: list(members) for name, members in study.scores.items()},
-            "scenario": study.scenario,
-            "growth": study.growth and study.growth.facts(study.confidence_pct),
-            "clock_reason": self.campaign.clock[1] if any(planned.plan.virtual for planned in plans) else None,
-            "cannot_capture": self.campaign.traces.cannot_capture if study.traces else None,
-            "protocols": {
-                name: {key: str(protocol.body[key]) for key in ("title", "source")}
-                for name, protocol in protocols.items()
-            },
-        }
+        """Return what the report needs to know of the study."""
+        return report_facts(self.campaign, self.plans, self.analysis_facts, list(self.comparisons), list(self.traces()))
 
     def reduced(self, wildcards: Any) -> list[str]:
         """Return the keys of the recordings of a drive and a measurement whose protocol was changed."""
@@ -181,50 +120,6 @@ class Layout:
         plans = self.campaign.together.get(self.planned(wildcards).plan.recording)
         return [f"{self.results}/together/{plans[0].recording}"] if plans else []
 
-    def check_owner(self) -> None:
-        """Raise UserError if the results folder is another study's, holds imported results, or is not a folder.
-
-        Also if it has recordings of a fleet of drivelab 0.1: their drives would be measured again.
-        """
-        study = self.campaign.study
-        refuse_other_owner(study)
-        if (study.results / IMPORTED).exists():
-            raise UserError(
-                f"{study.path}: key 'results' is {self.results}, which holds imported results; name another folder"
-            )
-        if any(owner(path.parents[1]) == study.name for path in study.results.glob("drives/*/recordings/*")):
-            raise UserError(
-                f"{self.results}: holds recordings of a fleet, each drive in its own folder; move them, or they would "
-                f"be measured again: mkdir -p {self.results}/recordings; "
-                f"mv {self.results}/drives/*/recordings/* {self.results}/recordings/"
-            )
-        for path in (study.results, *study.results.parents):
-            if os.path.lexists(path) and not path.is_dir():
-                raise UserError(
-                    f"{study.path}: key 'results' is {self.results}, but {path} is not a folder; move it away, or "
-                    "name another folder"
-                )
-
-    def set_torn_aside(self) -> bool:
-        """Set aside finished recordings that lost files in a loss of power, so that they are measured again.
-
-        Say so, and return whether there were any. Recordings of an archive stay: they were not measured here. Do not
-        call this while a Snakemake measures.
-        """
-        torn = False
-        if restored_folder(Path(self.results)) is not None:
-            return torn
-        for plan in self.campaign.here:
-            recording = Recording(plan)
-            if (loss := checksums.torn(recording.final)) is not None:
-                aside, torn = recording.set_final_aside(), True
-                print(
-                    f"drivelab: {plan.recording}: is not whole: {loss}, as after a loss of power. It is measured "
-                    f"again; the rest is in {aside}.",
-                    file=sys.stderr,
-                )
-        return torn
-
     def claim(self) -> None:
         """Hold the results folder, mark it as this study's, and bring its plan files up to date.
 
@@ -236,7 +131,7 @@ class Layout:
         study, results = self.campaign.study, self.campaign.study.results
         require_writable(results)
         self._lock = hold(results, study.name)
-        if self._lock is not None and self.set_torn_aside():
+        if self._lock is not None and set_torn_aside(self.campaign):
             self._lock.ended_in_order()
             raise UserError("recordings are not whole (see above); start again to measure them again")
         known = {wanted.plan.recording: wanted.plan for wanted in self.campaign.wanted}
@@ -251,17 +146,12 @@ class Layout:
         hosts = dict.fromkeys(host_of(plan) for plan in self.campaign.here)
         announce(results, {host: study.concurrency_of(host) for host in hosts})
 
-    def virtual_drives(self) -> list[str]:
-        """Return the names of the virtual drives that the study runs in real time."""
-        wall = {plan.sheet_drive for plan in self.campaign.here if plan.clock == "wall"}
-        return sorted(name for drive in wall if (name := self.campaign.sheet[drive].virtual))
-
     def release(self, *, keep: bool) -> None:
         """Stop the study's virtual drives, except those that another study uses.
 
         With `keep`, their state is kept for the next run. A drive that cannot be stopped is left running.
         """
-        if not self._existing and (names := self.virtual_drives()):
+        if not self._existing and (names := self.campaign.virtual_drives):
             options = ["--keep", str(self.campaign.study.results / KEPT_DRIVES)] if keep else []
             programs.run(["drivelab", "virtual", "stop", *names, *options])
         if self._lock is not None:

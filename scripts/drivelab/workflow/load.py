@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from drivelab.campaign.planning import Campaign
+from drivelab.campaign.results_folder import refuse_foreign
 from drivelab.core.errors import UserError
 from drivelab.plan.study import DEFAULT_STUDY
 from drivelab.workflow.cluster import Cluster
@@ -59,6 +60,6 @@ def load(config: Mapping[str, Any]) -> tuple[Layout, Scheduling, bool]:
     png = str(config.get("png", "yes")).lower() in ("yes", "true")
     cluster = Cluster.from_mapping(config["cluster"]) if "cluster" in config else None
     campaign = Campaign.load(config.get("study", DEFAULT_STUDY), everywhere=cluster is not None)
+    refuse_foreign(campaign.study)
     layout = Layout(campaign, existing=config.get("report") == "existing")
-    layout.check_owner()
     return layout, Scheduling(layout.campaign, cluster), png

@@ -85,19 +85,6 @@ class Scheduling:
         """Priority above every chain except interrupted chains."""
         return len(STAGES) * (len(self.campaign.plans) + 1)
 
-    @property
-    def priority_of_plan(self) -> int:
-        """Priority above every chain."""
-        return self.first + len(STAGES)
-
-    def planning(self) -> dict[str, Use]:
-        """Return the resources of the job that writes a plan: a place on the drive's host.
-
-        The priority makes a host write all plans before its first chain starts. Otherwise the first chain would be the
-        one whose plan happens to exist, not the first in the study's order.
-        """
-        return self._at_host(self._planned)
-
     def chain(self, stage: str, *, together: bool = False) -> dict[str, Use]:
         """Return the resources of a stage's job, which has the wildcards of a recording.
 
@@ -105,7 +92,7 @@ class Scheduling:
         job that measures drives `together` has one place and all these drives.
         """
         plans_of = self._measured_with if together else lambda wildcards: [self._planned(wildcards)]
-        uses = self._at_host(self._planned)
+        uses = self._at_host()
         for drive in self._side_by_side:
             uses[_name("drive", drive)] = lambda wildcards, drive=drive: int(
                 any(plan.sheet_drive == drive for plan in plans_of(wildcards))
@@ -127,12 +114,12 @@ class Scheduling:
         """Return the resources of a job that uses this host but no drive of the study: one place."""
         return {_name("host", host): 1 for host in self._hosts} if self.cluster is None else {}
 
-    def _at_host(self, plan_of: Callable[[Any], Plan]) -> dict[str, Use]:
+    def _at_host(self) -> dict[str, Use]:
         """Return a place on the host of a job's plan; Snakemake evaluates a number much faster than a function."""
         if len(self._hosts) == 1:
             return {_name("host", host): 1 for host in self._hosts}
         return {
-            _name("host", host): lambda wildcards, host=host: int(self._place(plan_of(wildcards)) == host)
+            _name("host", host): lambda wildcards, host=host: int(self._place(self._planned(wildcards)) == host)
             for host in self._hosts
         }
 

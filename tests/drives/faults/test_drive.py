@@ -24,7 +24,7 @@ from leftovers import leftovers
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 
-pytestmark = [pytest.mark.device, pytest.mark.long]
+pytestmark = pytest.mark.device
 
 
 @pytest.mark.parametrize("operation", ["read", "write"])

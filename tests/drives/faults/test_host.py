@@ -31,7 +31,7 @@ from drivelab.fio import job_run
 from drivelab.recording import writer
 from drivelab.run.measure import measure
 
-pytestmark = [pytest.mark.device, pytest.mark.long]
+pytestmark = pytest.mark.device
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from leftovers import afflict, kill, leftovers, processes
 from drivelab.plan.plan import Plan
 from drivelab.run.progress import read_status
 
-pytestmark = [pytest.mark.device, pytest.mark.long]
+pytestmark = pytest.mark.device
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def keep_pages(folder: Path) -> None:
         facts["lost"] = {kind: count for kind, count in backend.stop().items() if count and kind != "read_by_others"}
     finally:
         backend.abandon()
-    facts["processes"] = {str(pid): name for pid, name in backend.processes().items()}
+    facts["processes"] = {str(pid): name for pid, name in backend.processes.items()}
     (folder / "capture.json").write_text(json.dumps(facts))
 
 

@@ -83,9 +83,9 @@ def test_the_bathtub_index_follows_its_formula() -> None:
     result = bathtub_index(mixes)
     assert result is not None
     line = 6000 + 0.65 * 4000
-    assert (result.read_share_pct, result.line_iops) == (65, pytest.approx(line))
+    assert result.read_share_pct == 65
     assert result.index_pct == pytest.approx(100 * (1 - 3000 / line))
-    assert result.sharing_iops == pytest.approx(1 / (0.65 / 10_000 + 0.35 / 6000))
+    assert result.below_sharing_pct == pytest.approx(100 * (1 - 3000 * (0.65 / 10_000 + 0.35 / 6000)))
     assert result.below_both
 
 

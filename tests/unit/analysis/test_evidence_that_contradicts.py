@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from made_recordings import SOAK, change_documents, change_job, change_journal, copied, made_recording
 
-from drivelab.analysis.exclusions import exclusions_table
-from drivelab.analysis.recording_facts import recording_facts
+from drivelab.analysis.exclusions import exclusions_table, recording_facts
 from drivelab.collect.belonging import foreign_devices
 from drivelab.collect.collect import collect
 from drivelab.criteria.soundness import split

@@ -30,14 +30,14 @@ def three_parts(before: list[float], after: list[float]) -> pd.DataFrame:
 
 def test_recovery_is_the_first_slice_at_the_level() -> None:
     result = stimulus_recovery(slices([20.0, 99.0, 100.0, 99.0], runtime_s=60.0), 100.0)
-    assert result == StimulusRecovery(level=100.0, slice_number=3, time_s=180.0, rate=100.0, at_most=False)
+    assert result == StimulusRecovery(slice_number=3, time_s=180.0, at_most=False)
     assert stimulus_recovery(slices([20.0, 99.9]), 100.0) is None
 
 
 def test_left_out_slices_count_as_time_and_make_it_an_upper_limit() -> None:
     after = slices([20.0, 30.0, 40.0, 100.0, 100.0], runtime_s=60.0).drop([1, 2])
     result = stimulus_recovery(after, 100.0)
-    assert result == StimulusRecovery(level=100.0, slice_number=4, time_s=240.0, rate=100.0, at_most=True)
+    assert result == StimulusRecovery(slice_number=4, time_s=240.0, at_most=True)
 
 
 def test_the_level_before_is_a_time_average() -> None:

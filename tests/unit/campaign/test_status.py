@@ -18,16 +18,16 @@ from stages import plans_of, run_stages
 from drivelab.campaign.status import DriveStatus, campaign_of, study_status
 from drivelab.cli.main import main
 from drivelab.cli.measure.study import status_lines
+from drivelab.core import heartbeat
 from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import load_study
 from drivelab.recording.folders import worked_s
 from drivelab.recording.writer import Recording, write_json
-from drivelab.run import progress
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.run.places import RESERVED_S
-from drivelab.run.progress import HEARTBEAT_S, Progress, Status, read_status, state_now, status_path
+from drivelab.run.progress import Progress, Status, read_status, state_now, status_path
 from drivelab.trace.capturing.capture_report import started
 
 STUDY = """\
@@ -336,7 +336,7 @@ def test_a_host_that_was_restarted(plans: list[Plan]) -> None:
 def test_a_remote_stage_without_signs_of_life_is_silent(plans: list[Plan], age: float, state: str) -> None:
     now_s = time.time()
     with ended_process() as (pid, _):  # a local process with this ID is unrelated
-        status = a_status(plans[0], host="bench-b", boot_id="theirs", pid=pid, at_s=now_s - age * HEARTBEAT_S)
+        status = a_status(plans[0], host="bench-b", boot_id="theirs", pid=pid, at_s=now_s - age * heartbeat.PERIOD_S)
     assert state_now(status, now_s) == state
     write_json(status_path(plans[0]), asdict(status))
     row = rows()["op7"]
@@ -379,7 +379,7 @@ def test_a_status_of_an_older_version_is_read(plans: list[Plan]) -> None:
 
 
 def test_a_stage_shows_that_it_is_alive(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(heartbeat, "PERIOD_S", 0.01)
     with Progress(plans[0], "measure"):
         first_s = rows()["op7"].seen_s or 0.0
         deadline_s = time.monotonic() + 60

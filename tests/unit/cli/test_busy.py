@@ -11,7 +11,7 @@ from drivelab.campaign.planning import Campaign
 from drivelab.cli.measure.run import ASK, CONTINUE, WAIT
 from drivelab.cli.measure.runner import settle
 from drivelab.drives.openers import Host
-from drivelab.quick import caveats
+from drivelab.telemetry.other_programs import disturbances
 
 STUDY = """\
 name: mine
@@ -20,7 +20,7 @@ clock: {clock}
 drives: [op7, op28]
 measurements: [{{protocol: pts-write-saturation, scale: demo}}]
 """
-BUSY = (caveats.BUSY, "other programs use 80 % of the CPU (stress 42)")
+BUSY = "other programs use 80 % of the CPU (stress 42)"
 
 
 def campaign(clock: str) -> Campaign:
@@ -28,12 +28,12 @@ def campaign(clock: str) -> Campaign:
     return Campaign.load("config/mine.yaml")
 
 
-def looks(*answers: tuple[caveats.Cause, ...]) -> tuple[list[Sequence[str]], object]:
+def looks(*answers: tuple[str, ...]) -> tuple[list[Sequence[str]], object]:
     """Return the list of calls, and a function that gives the answers in turn."""
     seen: list[Sequence[str]] = []
-    turns: Iterator[tuple[caveats.Cause, ...]] = iter(answers)
+    turns: Iterator[tuple[str, ...]] = iter(answers)
 
-    def look(names: Sequence[str]) -> tuple[caveats.Cause, ...]:
+    def look(names: Sequence[str]) -> tuple[str, ...]:
         seen.append(names)
         return next(turns)
 
@@ -50,7 +50,7 @@ def looks(*answers: tuple[caveats.Cause, ...]) -> tuple[list[Sequence[str]], obj
     ],
 )
 def test_a_busy_machine_is_named_and_waited_for(
-    when: str, answers: list[tuple[caveats.Cause, ...]], said: str, project: Path, capsys: pytest.CaptureFixture[str]
+    when: str, answers: list[tuple[str, ...]], said: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A test has no terminal, so there is no question."""
     seen, look = looks(*answers)
@@ -58,7 +58,7 @@ def test_a_busy_machine_is_named_and_waited_for(
     assert len(seen) == len(answers)
     err = capsys.readouterr().err
     assert said in err
-    assert ("warning: Other programs use 80 % of the CPU (stress 42). " in err) == bool(answers[0])
+    assert ("warning: other programs use 80 % of the CPU (stress 42)\n" in err) == bool(answers[0])
 
 
 @pytest.mark.parametrize(("typed", "starts"), [("\n", True), ("w\n", True), ("c\n", True), ("s\n", False), ("", False)])
@@ -95,5 +95,5 @@ def test_disturbances_come_from_processes_of_this_host(tmp_path: Path) -> None:
         (proc / "stat").write_text("cpu  180 0 100 1020 0 0 0 0 0 0\n")
 
     host = Host(sys_root=tmp_path / "sys", proc_root=proc)
-    assert caveats.disturbances([], host, lambda: None) == ()
-    assert caveats.disturbances([], host, busy) == ((caveats.BUSY, "other programs use 80 % of the CPU"),)
+    assert disturbances([], host, lambda: None) == ()
+    assert disturbances([], host, busy) == ("other programs use 80 % of the CPU",)

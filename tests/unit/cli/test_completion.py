@@ -1,4 +1,4 @@
-"""Completion in a real bash, and the man page through a real formatter of roff."""
+"""Completion in a real bash."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.cli.introspection import man_page
-from drivelab.cli.main import main, parser
-from drivelab.cli.parser import GROUPS
+from drivelab.cli.main import main
 
 _BASH = """\
 eval "$(cat "$1")"
@@ -39,14 +37,3 @@ def test_bash_completes_commands_options_and_names(
     done = subprocess.run(["bash", "-c", _BASH, "bash", str(script), f"{command} {line}"],
                           capture_output=True, text=True, check=True)  # fmt: skip
     assert {word.strip() for word in done.stdout.splitlines()} == {word.strip() for word in words}
-
-
-def test_the_man_page_has_every_command_and_option() -> None:
-    page = man_page(parser())
-    for names in GROUPS.values():
-        for name in names:
-            assert f".B {name}".replace("-", r"\-") in page, name
-    assert r"\-\-fail\-on OUTCOME,..." in page
-    assert page.isascii()
-    assert not [line for line in page.splitlines() if line.startswith(".") and line.split()[0] not in
-                (".TH", ".SH", ".SS", ".TP", ".B", ".PP")]  # fmt: skip

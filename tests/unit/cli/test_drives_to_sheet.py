@@ -58,6 +58,19 @@ def test_added_drives_are_reported(
             assert ("see the column 'note'" not in message) or "not testable: root is in use" in text
 
 
+def test_a_column_host_gets_the_name_of_this_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that each host of a study adds its drives to one sheet."""
+    path = tmp_path / "drives.tsv"
+    path.write_text(f"{HEADER[:-1]}\thost\n{KNOWN[:-1]}\tbench-a\n")
+    for node, disks in (("bench-a", ["sda"]), ("bench-b", ["sdb", "vda"]), ("bench-c", ["vda"])):
+        monkeypatch.setenv("SLURMD_NODENAME", node)
+        _host(monkeypatch, disks)
+        assert main(["drives", "--sheet", str(path), "-o", str(path)]) == 0
+    assert {row.serial: row.host for row in load_sheet(path).values()} == {"A": "bench-a", "B": "bench-b"}
+    comments = [line.partition(":")[0] for line in path.read_text().splitlines() if line.startswith("#")]
+    assert comments == ["# /dev/vda of bench-b", "# /dev/vda of bench-c"]
+
+
 def _host(monkeypatch: pytest.MonkeyPatch, disks: list[str]) -> None:
     """Make a host whose disks sdX and root (in use) have serial number and by-id path; others, such as vda, do not."""
     monkeypatch.setattr(identity, "whole_disks", lambda *roots: disks)

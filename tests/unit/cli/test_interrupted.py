@@ -90,4 +90,6 @@ def test_interrupt_while_modules_are_imported(project: Project, name: str) -> No
 def test_interrupt_after_a_line_is_printed(project: Project) -> None:
     done = run(AFTER_A_LINE + MAIN, "watch", "config/mine.yaml", project=project)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.endswith(": waiting, 0 of 1 measurements done\n")
+    assert done.stdout.endswith(
+        ": waiting, 0 of 1 measurements done; no run has begun, start one with ./drivelab run\n"
+    )

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from doc_pages import blocks
 
+from drivelab.campaign.check import check
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.cli.main import main
 from drivelab.cli.measure import plan as command
 from drivelab.core.units import format_duration
-from drivelab.workflow.check import check
 
 STUDY = """\
 name: mine

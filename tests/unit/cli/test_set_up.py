@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -29,13 +32,14 @@ def checkout() -> Iterator[Path]:
     """A set-up checkout, readable by others, in which `drivelab` prints its arguments."""
     root = Path(tempfile.mkdtemp())
     try:
-        for name in (*_INPUTS, "requirements.txt", ".venv/bin/drivelab", PROGRAMS):
+        for name in (*_INPUTS, "requirements.txt", ".venv/bin/drivelab", PROGRAMS, "tools/tiers.py"):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(name)
         shutil.copy(ROOT / "drivelab", root)
         shutil.copy(ROOT / PROGRAMS, root / PROGRAMS)
         (root / ".venv/bin/drivelab").write_text('#!/bin/sh\necho "ran: $*"\n')
         (root / ".venv/bin/drivelab").chmod(0o755)
+        (root / "tools/tiers.py").write_text('echo "tests: $*"\n')
         (root / ".venv/bin/python").symlink_to(shutil.which("sh") or "/bin/sh")
         interpreter = os.path.realpath(root / ".venv/bin/python")
         stamp = f"{root}\n{interpreter}\n{digests(root, 'requirements.txt')}"
@@ -108,9 +112,18 @@ def test_tests_need_the_tools_of_developers(checkout: Path) -> None:
     checkout.chmod(0o755)
     (checkout / ".venv").chmod(0o755)
     (checkout / ".venv/dev.stamp").write_text(digests(checkout, "requirements-dev.txt", PROGRAMS))
-    assert run(checkout, "test", "long") == (0, "ran: test long\n", "")
+    assert run(checkout, "test", "long") == (0, "tests: long\n", "")
     assert run(checkout, "setup", "dev") == (
         0,
         "",
         "drivelab: set up already\ndrivelab: set up for development already\n",
     )
+
+
+def test_what_set_up_imports_exists() -> None:
+    statements = re.findall(r"import_all '(.*?)'", (ROOT / "drivelab").read_text(), re.DOTALL)
+    nodes = [node for statement in statements for node in ast.walk(ast.parse(statement))]
+    modules = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    modules |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert len(modules) > 3
+    assert not {module for module in modules if find_spec(module) is None}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.campaign.check import check, clashes
 from drivelab.campaign.new_study import Wish, write_study
 from drivelab.campaign.planning import Campaign
 from drivelab.cli.main import main
@@ -13,7 +14,6 @@ from drivelab.core.errors import UserError
 from drivelab.plan.file_system import FileSystem
 from drivelab.plan.study import load_study
 from drivelab.virtual import manage
-from drivelab.workflow.check import check, clashes
 
 STUDY = """\
 name: {name}

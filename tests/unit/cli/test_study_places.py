@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.campaign.check import check
 from drivelab.campaign.new_study import write_study
-from drivelab.campaign.planning import Campaign
+from drivelab.campaign.results_folder import refuse_foreign
 from drivelab.core.errors import UserError
 from drivelab.plan.places import ROOT
 from drivelab.plan.study import load_study
 from drivelab.plan.study_parts import IN_RESULTS
-from drivelab.workflow.check import check
-from drivelab.workflow.layout import Layout
 
 STUDY = """\
 name: {name}
@@ -53,15 +52,15 @@ def test_study_in_a_reserved_folder_is_refused(project: Path, name: str) -> None
 
 
 def test_recordings_of_a_fleet_are_not_measured_again(project: Path) -> None:
-    layout = Layout(Campaign.load(write("mine")))
+    study = load_study(Path(write("mine")))
     parts = Path("results/mine/drives/op7/recordings")
     (parts / "op7").mkdir(parents=True)
-    layout.check_owner()  # of another study
+    refuse_foreign(study)  # of another study
     (parts.parent / "study.txt").write_text("mine\n")
     with pytest.raises(UserError, match=r"mv results/mine/drives/\*/recordings/\* results/mine/recordings/"):
-        layout.check_owner()
+        refuse_foreign(study)
     (parts / "op7").rmdir()
-    layout.check_owner()
+    refuse_foreign(study)
 
 
 def test_new_study_does_not_reuse_a_name(project: Path) -> None:
@@ -123,7 +122,7 @@ def hosts(concurrency: str) -> list[str]:
 
 
 def test_misspelt_host_gives_a_remark(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drivelab.workflow.check.this_host", lambda: "here")
+    monkeypatch.setattr("drivelab.campaign.check.this_host", lambda: "here")
     sheet = Path("config/drives.tsv")
     lines = [line.split("\t") for line in sheet.read_text().splitlines()]
     hosts_by_drive = {"drive": "host", "op7": "bench-a", "op28": "bench-b"}

@@ -20,7 +20,7 @@ class Queue:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._write("squeue", f"cat {folder}/queue")
+        self.answers()
         self._write("scancel", f'echo "$@" >> {folder}/cancelled')
 
     def _write(self, name: str, line: str) -> None:
@@ -29,6 +29,9 @@ class Queue:
 
     def has(self, *lines: str) -> None:
         (self._folder / "queue").write_text("".join(f"{line}\n" for line in lines))
+
+    def answers(self) -> None:
+        self._write("squeue", f"cat {self._folder}/queue")
 
     def fails(self) -> None:
         self._write("squeue", "echo no controller >&2; exit 1")
@@ -104,3 +107,20 @@ def test_the_partition_of_all_jobs_is_known(
     (tmp_path / "config.yaml").write_text(f"executor: slurm\n{settings}")
     campaign = SimpleNamespace(study=SimpleNamespace(name="mini"))
     assert cluster.Submission(tmp_path, cast(Any, campaign)).partition == partition
+
+
+def test_a_run_says_once_that_slurm_forgot_its_jobs(submission: cluster.Submission, queue: Queue) -> None:
+    queue.has(line(1, "RUNNING", "rule_tables_x"))
+    assert submission.missed(0) == []
+    queue.has()
+    assert [submission.missed(now_s) for now_s in (30, 61, 600, 655)] == [[]] * 4
+    queue.has(line(2, "PENDING", "rule_report"))
+    assert submission.missed(720) == []
+    queue.has()
+    assert submission.missed(780) == []
+    queue.fails()
+    assert submission.missed(1400) == []
+    queue.answers()
+    (said,) = submission.missed(1460)
+    assert "Press Ctrl-C and run again" in said
+    assert submission.missed(3000) == []

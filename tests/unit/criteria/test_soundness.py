@@ -17,8 +17,7 @@ from made_recordings import SOAK, another_run, change_documents, change_job, cha
 from rows import key, loop, soak, table
 
 from drivelab.analysis.deltas.deltas import deltas_table
-from drivelab.analysis.exclusions import counted, exclusions_table, left_out
-from drivelab.analysis.recording_facts import recording_facts, strangers
+from drivelab.analysis.exclusions import counted, exclusions_table, left_out, recording_facts, strangers
 from drivelab.analysis.values.summary import summary_table
 from drivelab.analysis.verdict import FASTER_BEYOND
 from drivelab.collect.collect import collect

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from drivelab.criteria.settling import level_change, to_asymptote
+from drivelab.criteria.settling import to_asymptote
 from drivelab.criteria.steady_state import determine, find_window, is_steady
 
 GOLDEN = Path(__file__).parents[2] / "golden/tkperf_dc_s4600_steady_state.csv"
@@ -252,35 +252,3 @@ def test_a_time_settles_as_its_rate_does() -> None:
     rates = _decay(3)[None, :13]
 
     assert to_asymptote(1 / rates, 5, of_times=True) == pytest.approx(-to_asymptote(rates, 5))
-
-
-def test_a_change_of_level_within_the_window_is_found_with_its_round() -> None:
-    noise = np.random.default_rng(1).normal(1, 0.005, 12)
-    values = noise * np.r_[np.full(9, 100.0), np.full(3, 92.0)]
-
-    position, change = level_change(values.tolist(), 5) or (0, 0.0)
-
-    assert position == 9
-    assert change == pytest.approx(np.log(0.92), abs=0.01)
-    assert level_change(values[:9].tolist(), 5) is None
-    assert level_change(values.tolist(), 2) is None, "before the window it is no matter"
-
-
-def test_small_and_unsure_changes_of_level_do_not_count() -> None:
-    random = np.random.default_rng(2)
-    noise = random.normal(1, 0.005, 12)
-
-    assert level_change((noise * np.r_[np.full(9, 100.0), np.full(3, 97.0)]).tolist(), 5) is None
-    found = [level_change(random.normal(100, 10, 12).tolist(), 5) is not None for _ in range(200)]
-    assert np.mean(found) < 0.05
-    assert level_change([5.0] * 3, 5) is None
-    assert level_change([5.0] * 6, 5) is None
-
-
-def test_the_first_round_is_no_change_within_the_window() -> None:
-    """The first round on a fresh drive is often half as fast again; it lies before the window."""
-    assert level_change([90_000, 60_546, 60_013, 62_932, 61_774, 61_061], 5) is None
-    inside = level_change([90_000, 71_546, 71_013, 62_932, 61_774, 61_061], 5)
-    assert inside is not None
-    assert inside[0] == 3
-    assert inside[1] == pytest.approx(np.log(61_922.33 / 71_279.5), abs=1e-4)

@@ -17,17 +17,14 @@ from drivelab.figures.base import quantities, style
 from drivelab.figures.base.axes import write
 from drivelab.figures.base.words import say, tell
 from drivelab.figures.kinds.cells import measurement_2d
-from drivelab.figures.kinds.deltas import comparison, normalised
+from drivelab.figures.kinds.deltas import comparison
 from drivelab.figures.kinds.demand import demand_intensity
-from drivelab.figures.kinds.histograms import latency_histogram
-from drivelab.figures.kinds.latency import exceedance_of_drives, nines_of_drives, tail
+from drivelab.figures.kinds.latency import latency_distribution, latency_histogram
 from drivelab.figures.kinds.seconds import strip_chart
 from drivelab.figures.kinds.soaks import saturation_bytes, saturation_time
-from drivelab.figures.kinds.trace import trace_heat
-from drivelab.figures.kinds.trace_requests import trace_interarrival, trace_latency
+from drivelab.figures.kinds.trace import trace_heat, trace_interarrival, trace_latency
 
 HALF_A_DIGIT = 5.1e-5
-TIMES = "\N{MULTIPLICATION SIGN}"
 _PER_US = {"µs": 1.0, "ms": 1e3, "s": 1e6}
 
 
@@ -110,29 +107,6 @@ def test_times_between_arrivals_are_told_in_their_unit() -> None:
     assert latency_us(tooltips(mean)[0][1]) == pytest.approx(mean_us, rel=HALF_A_DIGIT)
 
 
-@pytest.mark.parametrize("factor", [1.0, 30.0], ids=["from nothing", "from the basis"])
-def test_bars_beside_the_basis_tell_how_many_times_it_they_are(factor: float) -> None:
-    deltas = pts.deltas(("op28", "op9"))
-    columns = ["delta_pct", "interval_low_pct", "interval_high_pct"]
-    deltas[columns] = deltas[columns] * factor
-    deltas = deltas[deltas["delta_pct"] > -100]
-    result = marks(normalised(deltas))
-    checked = 0
-    for place, name in enumerate(("I/O rate", "Mean latency")):
-        for trace in [mark for mark in result if mark.get("bar") and mark["place"] == place]:
-            drive = trace["name"].partition(",")[0]
-            for lines in tooltips(trace):
-                cell = next(text for text in lines if text in set(deltas["cell_label"]))
-                row = deltas[(deltas["comparison"] == drive) & (deltas["cell_label"] == cell)].iloc[0]
-                (value,) = [text for text in lines if text.startswith(f"{name}: ")]
-                assert number(value, TIMES) == pytest.approx(1 + row["delta_pct"] / 100, rel=HALF_A_DIGIT)
-                low, high = (1 + row[column] / 100 for column in columns[1:])
-                assert lines[-1] == f"Interval: {low:.4g}{TIMES} to {high:.4g}{TIMES}"
-                checked += 1
-    assert checked == len(deltas)
-    assert all(tooltips(mark) == [] for mark in result if not mark.get("bar"))
-
-
 def test_a_delta_is_told_with_its_cell_interval_and_verdict() -> None:
     deltas = pts.deltas(("op28", "op9"))
     result = [mark for mark in marks(comparison(deltas)) if tooltips(mark)]
@@ -152,7 +126,7 @@ def test_a_delta_is_told_with_its_cell_interval_and_verdict() -> None:
 
 
 def test_a_histogram_tells_latencies_with_their_unit_and_empty_bins_as_empty() -> None:
-    result = marks(latency_histogram(pts.latency_bins()))
+    result = marks(latency_histogram(pts.latency_bins(), pts.soak()))
     (line,) = named(result, "I/Os")
     heights = [number(texts[2], "") for texts in tooltips(line)]
     assert min(heights) == 0
@@ -163,18 +137,11 @@ def test_a_histogram_tells_latencies_with_their_unit_and_empty_bins_as_empty() -
     assert all(not tooltips(mark) for mark in result if not mark["name"])
 
 
-def test_a_latency_has_its_own_unit_at_each_point_and_lines_for_the_eye_are_silent() -> None:
-    bins = two_drives()
-    for figure, place in ((exceedance_of_drives(bins), 1), (nines := nines_of_drives(bins), 1), (tail(bins), None)):
-        result = marks(figure)
-        for lines in (lines for trace in result for lines in tooltips(trace)):
-            assert place is None or re.search(r": [\d.,]+ (µs|ms|s)$", lines[place]), lines
-            assert figure is not nines or lines[2].endswith(" % of all")
-        if place is None or figure is nines:
-            drives = [trace for trace in result if trace["name"].startswith("op")]
-            assert len(drives) >= 2
-            assert all(tooltips(trace) for trace in drives)
-            assert not any(tooltips(trace) for trace in result if trace not in drives)
+def test_a_latency_has_its_own_unit_at_each_point() -> None:
+    result = marks(latency_distribution(two_drives()))
+    for lines in (lines for trace in result for lines in tooltips(trace)):
+        assert re.search(r": [\d.,]+ (µs|ms|s)$", lines[1]), lines
+        assert lines[2].endswith(" %")
 
 
 def test_a_map_tells_units_and_what_is_counted() -> None:
@@ -207,12 +174,10 @@ def test_a_strip_chart_tells_the_unit_and_what_is_a_mean() -> None:
 def test_the_points_of_a_sweep_say_what_they_are() -> None:
     table = frames.with_points(frames.sweep())
     result = marks(demand_intensity(table, frames.NO_WINDOWS))
-    (rings,) = named(result, "chosen point")
     chosen = table[table["point"].notna()].drop_duplicates("point")
-    expected = {f"T{row.threads}Q{row.queue_depth}": str(row.point).upper() for row in chosen.itertuples()}
-    said = [lines[-1].rpartition(" ") for lines in tooltips(rings)]
-    assert {point for _, _, point in said} == set(expected)
-    assert all(expected[point] in names for names, _, point in said)
+    for row in chosen.itertuples():
+        (mark,) = named(result, f"{str(row.point).upper()} T{row.threads}Q{row.queue_depth}")
+        assert len(mark["x"]) == 1
     others = [lines[-1] for trace in result if "thread" in trace["name"] for lines in tooltips(trace)]
     assert others
     assert all(re.fullmatch(r"T\d+Q\d+", name) for name in others)
@@ -233,21 +198,12 @@ def test_marks_of_a_soak_tell_their_own_value_alone(draw: str) -> None:
         assert trace["name"]
 
 
-def test_drive_fills_are_told_by_their_place_alone() -> None:
-    soaks = pd.concat([pts.soak(), pts.soak("op28")], ignore_index=True)
-    result = marks(saturation_bytes(soaks, pts.drives(op7=1 << 26, op28=1 << 27)))
-    fills = [trace for trace in result if trace.get("yw", "") is None and not trace.get("rule")]
-    assert fills
-    for trace in fills:
-        assert all("I/O rate" not in line and "latency" not in line for lines in tooltips(trace) for line in lines)
-
-
 def test_axes_that_are_shared_are_worded_alike() -> None:
     figure = style.new_figure("Shared")
     one, other = figure.subplots(1, 2, sharey=True)
     for axes in (one, other):
         axes.plot([1, 2], [0.1, 0.2], label="op7")
-    tell(one.yaxis, lambda share: f"{100 * (1 - share):g} %")
+    tell(one.yaxis, quantities.Texts(str, lambda share: f"{100 * (1 - share):g} %"))
     one.set_ylabel("Faster (% of all)")
     assert [[lines[2] for lines in tooltips(trace)] for trace in marks(figure)] == [
         ["Faster: 90 %", "Faster: 80 %"],
@@ -258,15 +214,15 @@ def test_axes_that_are_shared_are_worded_alike() -> None:
 def test_a_value_has_the_unit_of_the_ticks_around_it() -> None:
     figure = style.new_figure("Units")
     axes = figure.subplots()
-    axes.plot([1.19, 2.5], [999.6, 123456], label="op7")
+    axes.plot([2048, 4096], [999.6, 123456], label="op7")
     axes.set_yscale("log")
-    write(axes.xaxis, quantities.TIMES)
+    write(axes.xaxis, quantities.BLOCK)
     write(axes.yaxis, quantities.LATENCY)
-    axes.set_xticks([1, 2])
+    axes.set_xticks([2048, 4096])
     axes.set_ylabel("Latency (ns, µs, ms, s), log scale")
     (trace,) = marks(figure)
-    assert tooltips(trace) == [["op7", f"1.19{TIMES}", "Latency: 0.9996 ms"],
-                           ["op7", f"2.5{TIMES}", "Latency: 123.46 ms"]]  # fmt: skip
+    assert tooltips(trace) == [["op7", "2 KiB", "Latency: 0.9996 ms"],
+                           ["op7", "4 KiB", "Latency: 123.46 ms"]]  # fmt: skip
 
 
 def test_lines_of_points_must_be_as_many_as_these() -> None:

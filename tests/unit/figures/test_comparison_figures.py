@@ -9,21 +9,17 @@ import pandas as pd
 import protocol_frames
 import pts_frames as pts
 import pytest
-from drawn import legend, rows, texts
+from drawn import artists, legend, rows, texts
 from drawn import points as drawn
 from hypothesis import given
 from hypothesis import strategies as st
 
 from drivelab.analysis.detectors.bathtub import LEAST_INDEX_PCT, bathtub_index
-from drivelab.analysis.values.latency_values import percentiles_us
-from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, FASTER, NOT_COMPARED
+from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, NOT_COMPARED
 from drivelab.figures.base import overlay, style
-from drivelab.figures.kinds.cells import alignment
-from drivelab.figures.kinds.deltas import comparison, normalised
+from drivelab.figures.kinds.deltas import comparison
 from drivelab.figures.kinds.demand import depth_ramp
-from drivelab.figures.kinds.drives import capacity
-from drivelab.figures.kinds.latency import exceedance_of_drives, nines_of_drives, tail
-from drivelab.figures.kinds.latency_maps import latency_heat
+from drivelab.figures.kinds.latency import latency_distribution
 from drivelab.figures.kinds.mixes import bathtub, sizes_of_drives
 from drivelab.figures.kinds.replays import application_durations
 from drivelab.figures.kinds.seconds import strip_chart, telemetry_strip
@@ -86,53 +82,17 @@ def test_the_margin_has_an_end_where_all_deltas_are_small() -> None:
     assert set(texts(figure, "number")) == {"+0.02 %"}
 
 
-def test_drives_differ_in_greyscale() -> None:
-    figure = normalised(pts.deltas(("op28", "op7-512e", "op3")))
-    fills = {patch.get_hatch() for patch in figure.axes[0].patches if patch.get_gid() == "bar"}
-    assert len(fills) == 3
-    assert {patch.get_hatch() for patch in figure.legends[0].get_patches()[:3]} == fills
-
-
-def test_relative_bars_far_apart_begin_at_the_basis() -> None:
-    figure = normalised(pts.deltas(sizes=(4096,), mixes=(0,)).query("metric == 'iops'").assign(delta_pct=4200.0))
-    (bar,) = [patch for patch in figure.axes[0].patches if patch.get_gid() == "bar"]
-    assert figure.axes[0].get_xscale() == "log"
-    assert (bar.get_x(), bar.get_x() + bar.get_width()) == pytest.approx((1.0, 43.0))
-
-
-def test_metrics_that_say_the_same_share_a_panel() -> None:
-    deltas = pts.deltas(("op28",)).query("metric == 'iops'")
-    twins = pd.concat([deltas, deltas.assign(metric="mean_latency_us", kind="time", unit="us")], ignore_index=True)
-    assert [axes.get_xlabel().partition(",")[0] for axes in normalised(twins).axes] == ["I/O rate"]
-
-
 def test_a_drive_has_one_colour_whether_the_basis_is_shown_or_not() -> None:
     deltas = pts.deltas(("op28", "op7-512e"))
     every = overlay.looks(["op7", "op28", "op7-512e"])
-    bars = normalised(deltas).legends[0].get_patches()
-    assert {bar.get_label(): bar.get_facecolor()[:3] for bar in bars if bar.get_label() in every} == {
-        drive: pytest.approx(every[drive].colour) for drive in ("op28", "op7-512e")
+    dots = comparison(deltas).legends[0].get_lines()
+    assert {dot.get_label(): dot.get_marker() for dot in dots if dot.get_label() in every} == {
+        drive: every[drive].marker for drive in ("op28", "op7-512e")
     }
     with overlay.among(["op3", "op28", "op7", "op7-512e"]):  # the basis is not the first
         assert overlay.looks(["op7", "op28"]) == {"op28": every["op28"], "op7": every["op7-512e"]}
         markers = {line.get_label(): line.get_marker() for line in comparison(deltas).legends[0].get_lines()}
     assert (markers["op28"], markers["op7-512e"]) == (every["op28"].marker, style.MARKERS[3])
-
-
-def test_bars_without_a_verdict_are_pale_and_set_no_scale() -> None:
-    deltas = pts.deltas(("op28",), sizes=(4096,), mixes=(65, 0)).query("metric == 'iops'")
-    deltas = deltas.assign(delta_pct=[40.0, 488.0], interval_low_pct=np.nan, interval_high_pct=np.nan,
-                           verdict=[FASTER, CANNOT_TELL])  # fmt: skip
-    figure = normalised(deltas)
-    decided, pale = (patch for patch in figure.axes[0].patches if patch.get_gid() == "bar")
-    assert pale.get_edgecolor() == decided.get_facecolor()
-    tint = [1 - 0.35 * (1 - part) for part in decided.get_facecolor()[:3]]
-    assert pale.get_facecolor()[:3] == pytest.approx(tint), "neither white on white nor as strong as a verdict"
-    assert pale.get_width() == pytest.approx(5.88)  # as a chart that can be zoomed has it
-    assert figure.axes[0].get_xlim() == pytest.approx((0.0, 1.47))
-    cut, times = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}", "\N{MULTIPLICATION SIGN}"
-    assert texts(figure, "number") == [f"1.4{times}", f"{cut}5.88{times}"]
-    assert [patch.get_label() for patch in figure.legends[0].get_patches()] == ["op28", "pale: cannot tell"]
 
 
 def test_long_names_of_cells_leave_room_for_the_deltas() -> None:
@@ -150,7 +110,7 @@ def test_long_names_of_cells_leave_room_for_the_deltas() -> None:
 def test_a_ramp_of_one_drive_has_a_line_for_each_number_of_threads() -> None:
     figure = depth_ramp(protocol_frames.sweep((1, 4), (1, 2, 16)), NO_WINDOWS)
     rates, times = drawn(figure, "line", 0), drawn(figure, "line", 1)
-    assert [points[:, 0].tolist() for points in rates] == [[1, 2, 16]] * 2
+    assert [points[:, 0].tolist() for points in rates] == [[1, 2, 16], [4, 8, 64]]
     assert rates[1][:, 1] == pytest.approx(np.array([4, 8, 16]) * 1.004e4)
     assert len(times) == 2
 
@@ -170,6 +130,7 @@ def test_a_ramp_of_many_drives_has_a_panel_for_each_number_of_threads() -> None:
     figure = depth_ramp(cells, NO_WINDOWS)
     titles = [title for axes in figure.axes if (title := axes.get_title(loc="left"))]
     assert titles == ["RND 4KiB 100/0, 1 thread", "RND 4KiB 100/0, 4 threads"]
+    assert figure.axes[0].get_xlim()[0] < 1 < 64 < figure.axes[0].get_xlim()[1]
     assert len(drawn(figure, "line", 0)) == 7
 
 
@@ -209,19 +170,20 @@ def test_sizes_of_different_metrics_are_refused() -> None:
 
 def test_the_bathtub_says_how_far_below_the_line_it_is() -> None:
     figure = bathtub(frames.of_drives(frames.mixes), NO_WINDOWS)
-    assert texts(figure, "index") == ["\N{MINUS SIGN}50 / \N{MINUS SIGN}24 %"] * 3
+    assert texts(figure, "title") == [
+        "Reads and writes mixed, RND 4KiB; deepest: op7 \N{MINUS SIGN}50 / \N{MINUS SIGN}24 % *"
+    ]
     assert drawn(figure, "line")[0].tolist() == [[0, 2000], [20, 1800], [60, 3400], [100, 10000]]
-    assert drawn(figure, "end to end")[0].tolist() == [[0, 2000], [100, 10000]]
+    assert drawn(figure, "end to end")[0][[0, 10, -1]].tolist() == [[0, 2000], [50, 6000], [100, 10000]]
     with pytest.raises(ValueError, match="no workload with reads alone"):
         bathtub(frames.mixes((100, 0)), NO_WINDOWS)
 
 
 @pytest.mark.parametrize(("iops", "is_bathtub"), [(1800, True), (2400, False)])
-def test_a_bathtub_is_in_bold_where_the_detector_calls_it_one(iops: float, is_bathtub: bool) -> None:
+def test_a_bathtub_has_a_star_where_the_detector_calls_it_one(iops: float, is_bathtub: bool) -> None:
     mixes = frames.mixes((100, 20, 0))
     mixes.loc[mixes["read_share_pct"] == 20, "iops"] = iops  # sharing the time alone comes to 2381
-    (number,) = [text for text in bathtub(mixes, NO_WINDOWS).axes[0].texts if text.get_gid() == "index"]
-    assert (number.get_fontweight() == "bold") == is_bathtub
+    assert legend(bathtub(mixes, NO_WINDOWS))[0].endswith("% *") == is_bathtub
     deepest = bathtub_index(mixes)
     assert deepest is not None
     assert deepest.index_pct > LEAST_INDEX_PCT  # below the line it is either way
@@ -259,120 +221,34 @@ def test_what_is_written_beside_a_forest_lies_within_the_picture() -> None:
     assert max(box.x1 for box in boxes) <= figure.get_window_extent().x1
 
 
-def test_alignment_pairs_what_is_alike_otherwise() -> None:
-    figure = alignment(frames.of_drives(frames.shifted, ("op7", "op28")), NO_WINDOWS)
-    assert texts(figure, "number") == ["\N{MINUS SIGN}25 %"] * 6
-    assert drawn(figure, "aligned")[1][:, 0] == pytest.approx([4800.0] * 3)
-    assert drawn(figure, "unaligned")[1][:, 0] == pytest.approx([3600.0] * 3)
-    with pytest.raises(ValueError, match="no aligned and unaligned cells"):
-        alignment(frames.shifted(()), NO_WINDOWS)
-
-
-def test_capacity_puts_values_over_what_the_drives_hold() -> None:
-    figure = capacity(**frames.capacities((256, 1024), 1))
-    (line,) = drawn(figure, "line", 0)
-    assert line == pytest.approx(np.array([[256e9, 1e5], [1024e9, 1.2e5]]))
-
-
-def test_capacity_shows_sequential_cells_by_throughput() -> None:
-    tables = frames.capacities((256, 1024), 1)
-    random = tables["summary"]
-    rates = random.assign(metric="bandwidth_mib_s", unit="MiB/s", value=random["value"] / 256)
-    both = pd.concat([random, rates.drop_duplicates("drive")], ignore_index=True)
-    sequential = both.assign(cell_label="SEQ 128KiB 100/0 T1Q64")
-    tables["summary"] = pd.concat([both, sequential], ignore_index=True)
-    left, right = capacity(**tables).axes[:2]
-    for axes, label, cell in ((left, "I/O rate", "RND 4KiB 100/0"), (right, "Bandwidth", "SEQ 128KiB 100/0 T1Q64")):
-        assert axes.get_ylabel().startswith(label)
-        assert [line.get_label() for line in axes.get_lines() if line.get_gid() == "line"] == [cell]
-
-
-def test_capacity_finds_a_drive_on_its_platform() -> None:
-    tables = frames.capacities((256, 512))
-    tables["summary"]["drive"] += "@bench"
-    assert capacity(**tables).axes
-
-
 def test_curves_that_lie_on_each_other_are_named() -> None:
     alike, apart = frames.bins(("op7",)), frames.bins(("op7", "op28"))
     apart["count"] *= 1 + (apart["drive"] == "op28") * np.arange(len(apart))  # slow I/Os, else the tails are the same
     alike = pd.concat([alike, alike.assign(drive="op7-512e", recording="op7-512e/x/run1")])
-    for draw in (tail, exceedance_of_drives):
-        assert "op7-512e lies on op7" in texts(draw(alike), "note")
-        assert not any("lies on" in said for said in texts(draw(apart), "note"))
-
-
-def test_nines_side_by_side_are_the_percentiles_of_each_drive() -> None:
-    bins = frames.bins()
-    figure = nines_of_drives(bins)
-    for (_, part), points in zip(bins.groupby("drive", sort=False), drawn(figure, "reliable"), strict=True):
-        assert points[:, 0] == pytest.approx(percentiles_us(part, [50, 90, 99, 99.9, 99.99, 99.999, 99.9999]))
-
-
-def test_a_drive_of_fewer_ios_has_fewer_nines() -> None:
-    figure = nines_of_drives(pd.concat([frames.bins(("op7",), 3000), frames.bins(("op28",))]))
-    assert sum(len(points) for points in (*drawn(figure, "reliable"), *drawn(figure, "unreliable"))) == 4 + 7
-    assert rows(figure)[-1] == "99.9999"
+    assert "op7-512e lies on op7" in texts(latency_distribution(alike), "note")
+    assert not any("lies on" in said for said in texts(latency_distribution(apart), "note"))
 
 
 def test_only_the_last_soak_counts_and_of_one_workload() -> None:
     bins = frames.bins(("op7",))
     before = bins.assign(step=-1, latency_ns=bins["latency_ns"] * 100)
-    with_both, alone = exceedance_of_drives(pd.concat([before, bins])), exceedance_of_drives(bins)
+    with_both, alone = latency_distribution(pd.concat([before, bins])), latency_distribution(bins)
     assert drawn(with_both, "line")[0] == pytest.approx(drawn(alone, "line")[0])
     other = bins.assign(**protocol_frames.key("op28"), workload="RND 8KiB 100/0")
-    for figure in (nines_of_drives, exceedance_of_drives, tail):
-        with pytest.raises(ValueError, match="2 values of 'workload'"):
-            figure(pd.concat([bins, other]))
+    with pytest.raises(ValueError, match="2 values of 'workload'"):
+        latency_distribution(pd.concat([bins, other]))
 
 
 def test_exceedance_reaches_the_slowest_of_a_million() -> None:
-    figure = exceedance_of_drives(frames.bins())
+    figure = latency_distribution(frames.bins())
     assert min(figure.axes[0].get_ylim()) == pytest.approx(5e-7)
-    assert any("99.9999 % in" in text for text in legend(figure))
+    assert any("99.9999 %" in text for text in legend(figure))
 
 
-def test_the_tail_of_equal_ios_is_their_share_and_a_slow_one_costs_more() -> None:
-    bins = frames.bins(("op7",)).iloc[[50, 51]]
-    even = tail(bins.assign(count=[500_000, 500_000], latency_ns=[100_000, 100_001]))
-    assert "op7: 1 %" in legend(even)
-    slow = tail(bins.assign(count=[990, 10], latency_ns=[100_000, 9_900_000]))
-    assert "op7: 50 %" in legend(slow)
-
-
-def test_ios_that_all_took_one_time_have_a_step_and_a_tail() -> None:
+def test_ios_that_all_took_one_time_have_a_step() -> None:
     bins = frames.bins().groupby("drive").head(1).assign(latency_ns=206_000, count=1000)
-    for points in drawn(exceedance_of_drives(bins), "line"):
+    for points in drawn(latency_distribution(bins), "line"):
         assert points.tolist() == [[206.0, 1.0], [206.0, 0.0005]]
-    figure = tail(bins)
-    for points in drawn(figure, "line"):
-        assert points == pytest.approx(np.array([[100.0, 100.0], [0.1, 0.1]]))
-    names = legend(figure)
-    assert names[:-1] == [f"{drive}: all I/Os took 206 µs" for drive in bins["drive"]]
-    assert texts(figure, "note") == ["op28 lies on op7, op7-512e lies on op7"], "no part of the time is in the legend"
-
-
-def test_one_slice_has_a_median() -> None:
-    (median,) = drawn(latency_heat(**frames.slices(1)), "median")
-    assert median[:, 0].tolist() == [0.0, 10.0]
-    assert median[0, 1] == median[1, 1]
-
-
-def test_the_heat_of_a_slice_adds_up_to_all_its_ios() -> None:
-    tables = frames.slices(5)
-    figure = latency_heat(**tables)
-    (mesh,) = [artist for artist in figure.axes[0].collections if artist.get_gid() == "map"]
-    assert list(np.ma.sum(mesh.get_array(), axis=0)) == pytest.approx([100.0] * 5)
-    (median,) = drawn(figure, "median")
-    assert median[:, 0].tolist() == [5.0, 15.0, 25.0, 35.0, 45.0]
-    slices = tables["latency_bins"].groupby("round")
-    assert median[:, 1] == pytest.approx([percentiles_us(part, [50])[0] for _, part in slices])
-
-
-def test_too_many_slices_share_columns() -> None:
-    figure = latency_heat(**frames.slices(600))
-    (mesh,) = [artist for artist in figure.axes[0].collections if artist.get_gid() == "map"]
-    assert mesh.get_array().shape[1] == 200
 
 
 def test_a_strip_chart_lays_soaks_on_each_other_from_their_starts() -> None:
@@ -399,15 +275,15 @@ def test_soaks_of_different_workloads_show_bandwidth() -> None:
 
 def test_telemetry_shades_where_the_drive_throttled() -> None:
     figure = telemetry_strip(**frames.heated(300))
-    named = [text.get_text() for axes in figure.axes for text in axes.get_legend().get_texts()]
-    assert named.count("throttled") == 1
-    assert [axes.get_ylabel() for axes in figure.axes] == ["I/O rate (IOPS)", "Temperature\n(°C)",
-                                                           "Processor time\n(% of all)"]  # fmt: skip
+    assert legend(figure).count("throttled") == 1
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "I/O rate (IOPS)", "Temperature (°C)", "Processor time\n(% of all)"
+    ]  # fmt: skip
     for axes in figure.axes:
         (span,) = [patch for patch in axes.patches if patch.get_gid() == "throttled"]
         minutes = span.get_x(), span.get_x() + span.get_width()
         assert minutes == pytest.approx((179 / 60, 210 / 60))
-    assert drawn(figure, "rate")[0][:, 1].min() == 2500
+    assert drawn(figure, "line", 0)[0][:, 1].min() == 2500
 
 
 def test_a_panel_without_samples_is_left_out() -> None:
@@ -419,17 +295,18 @@ def test_a_panel_without_samples_is_left_out() -> None:
     assert "neither temperature" in texts(none, "note")[0]
 
 
-def test_more_workloads_than_names_have_a_key_of_sizes_and_mixes() -> None:
+def test_many_workloads_that_differ_in_the_mix_have_one_look() -> None:
     tables = frames.heated(sampled=False)
-    loads = [f"RND {size} {mix}" for size in ("4KiB", "64KiB", "1024KiB") for mix in ("0/100", "65/35", "100/0")]
+    mixes = [f"{share}/{100 - share}" for share in (0, 25, 50, 75, 100)]
+    loads = [f"RND {size} {mix}" for size in ("4KiB", "64KiB", "1024KiB") for mix in mixes]
     cell = tables["cells"].iloc[0].to_dict()
     cells = pd.DataFrame([{**cell, "kind": "loop", "cell": n, "workload": load} for n, load in enumerate(loads)])
-    (axes,) = telemetry_strip(tables["telemetry"], tables["series"].iloc[:0], cells).axes
-    named = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert named == ["RND 4KiB", "RND 64KiB", "RND 1024KiB", "0/100", "65/35", "100/0"]
-    looks = {(line.get_color(), line.get_marker()) for line in axes.get_lines() if line.get_gid() == "rate"}
-    assert len(looks) == len(loads)
-    assert {len({look[part] for look in looks}) for part in (0, 1)} == {3}
+    for some, names in ((3, loads[:3]), (15, ["RND 4KiB", "RND 64KiB", "RND 1024KiB"])):
+        figure = telemetry_strip(tables["telemetry"], tables["series"].iloc[:0], cells[:some])
+        assert [name for name in legend(figure) if name != "throttled"] == names
+        lines = artists(figure, "line")
+        assert sum(len(line.get_xdata()) for line in lines) == some
+        assert len({(line.get_color(), line.get_marker()) for line in lines}) == len(names)
 
 
 def test_cold_runs_of_an_application_move_no_median() -> None:

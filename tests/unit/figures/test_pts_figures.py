@@ -12,18 +12,18 @@ from drawn import artists, legend, rows
 from drivelab.analysis.values.saturation_values import find_cliff, post_saturation
 from drivelab.figures.base.sheets import render
 from drivelab.figures.kinds.cells import measurement_2d
-from drivelab.figures.kinds.convergence import convergence
-from drivelab.figures.kinds.demand import demand_cpu, demand_outstanding
-from drivelab.figures.kinds.histograms import histogram_by_turn, latency_histogram
-from drivelab.figures.kinds.soaks import saturation_bytes, saturation_time
-from drivelab.figures.kinds.window import window
+from drivelab.figures.kinds.demand import depth_ramp
+from drivelab.figures.kinds.latency import latency_histogram
+from drivelab.figures.kinds.soaks import latency_over_time, saturation_bytes, saturation_time
+from drivelab.figures.kinds.steady_state import convergence, window
 
 
 def test_a_window_for_every_tracked_variable() -> None:
     sizes, values = ("4KiB", "64KiB", "1024KiB"), [(100.0, 101, 102, 103, 104), (50.0, 51, 52, 51, 50), (7.0,) * 5]
     table = pd.concat([pts.steady_state(v, variable=f"RND {s} 0/100") for s, v in zip(sizes, values, strict=True)])
     figure = window(table)
-    assert [axes.get_title("left") for axes in figure.axes[::2]] == [f"RND {size} 0/100" for size in sizes]
+    names = [axes.get_title("left").partition("\n")[0] for axes in figure.axes]
+    assert names == [f"RND {size} 0/100" for size in sizes]
     assert [list(line.get_ydata()) for line in artists(figure, "values")] == [
         list(line_values) for line_values in values
     ]
@@ -37,11 +37,11 @@ def test_determination_of_large_and_small_values_is_neither_cut_nor_printed_over
     table["values"] = [[value * factor for value in values] for values in table["values"]]
     figure = window(table.iloc[:1])
     figure.draw_without_rendering()
-    boxes = [text.get_window_extent() for axes in figure.axes for text in axes.texts]
-    assert len(boxes) == 15
-    page = figure.bbox
-    assert all(page.x0 <= box.x0 and box.x1 <= page.x1 and box.y0 >= page.y0 for box in boxes)
-    assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[place + 1 :])
+    (numbers,) = artists(figure, "determination")
+    box, page = numbers.get_window_extent(), figure.bbox
+    assert page.x0 <= box.x0
+    assert box.x1 <= page.x1
+    assert not any(box.overlaps(text.get_window_extent()) for text in figure.texts)
 
 
 def test_convergence_of_writes_stands_above_that_of_reads() -> None:
@@ -71,11 +71,10 @@ def test_convergence_shows_every_tracked_cell() -> None:
     tracked = ("RND 4KiB 0/100", "RND 64KiB 65/35", "RND 1024KiB 100/0")
     state = pd.concat([pts.steady_state(variable=variable) for variable in tracked])
     figure = convergence(cells, state)
-    shown = [line.get_label() for line in artists(figure, "line")]
-    others = [name for name in shown if "/" in str(name)]
-    sizes = cells[cells["read_share_pct"] == 0]["block_size_bytes"].nunique()
-    assert [str(name) for name in others] == ["1024KiB 100/0 *", "64KiB 65/35 *"]
-    assert len(shown) == sizes + len(others)
+    shown = [str(line.get_label()) for line in artists(figure, "line")]
+    others = [name for name in shown if name.endswith("*")]
+    assert others == ["RND 4KiB 0/100 *", "RND 64KiB 65/35 *", "RND 1024KiB 100/0 *"]
+    assert len(shown) == cells["block_size_bytes"].nunique() + 2
 
 
 def test_writes_before_each_round_are_apart_from_the_sweep() -> None:
@@ -141,9 +140,17 @@ def test_volume_begins_near_the_first_slice_where_all_before_would_be_empty() ->
     assert 3.9 < low < 4.0 + late["bytes_written"].iloc[0] / 2**30
 
 
+def test_percentiles_of_each_slice_are_at_its_end() -> None:
+    soak = pts.soak().assign(p50_latency_us=90.0, p99_latency_us=300.0, p999_latency_us=None)
+    lines = {line.get_label(): line for line in artists(latency_over_time(soak), "line")}
+    assert list(lines) == ["median", "99 %", "maximum"]
+    assert list(lines["99 %"].get_xdata()) == [float(end) for end in range(1, 41)]
+    assert set(lines["median"].get_ydata() / lines["99 %"].get_ydata()) == {0.3}
+
+
 def test_a_histogram_counts_every_io_and_marks_the_nines() -> None:
     bins = frames.bins(ios=2_000_000)
-    figure = latency_histogram(bins)
+    figure = latency_histogram(bins, pts.soak())
     (line,) = artists(figure, "line")
     heights = np.asarray(line.get_ydata())
     assert heights[heights >= 1].sum() == bins["count"].sum()
@@ -155,13 +162,13 @@ def test_a_histogram_counts_every_io_and_marks_the_nines() -> None:
 
 
 def test_a_nine_without_an_io_above_it_is_not_marked() -> None:
-    figure = latency_histogram(frames.bins(ios=2000))  # the bell's bins lose fractions: fewer than 2000
+    figure = latency_histogram(frames.bins(ios=2000), pts.soak())  # the bell's bins lose fractions: fewer than 2000
     assert len(artists(figure, "99.9 %")) == 1
     assert artists(figure, "99.99 %") == []
 
 
 def test_each_turn_has_its_histogram() -> None:
-    figure = histogram_by_turn(**frames.turns())
+    figure = latency_histogram(**frames.turns())
     heads = [axes.get_title("left") for axes in figure.axes]
     assert [head.partition(",")[0] for head in heads] == ["MAX (T4Q4)", "MID (T2Q4)", "MIN (T1Q1)"]
     assert all("mean 3" in head or "mean 2" in head or "mean 1" in head for head in heads)
@@ -169,7 +176,7 @@ def test_each_turn_has_its_histogram() -> None:
 
 
 def test_the_numbers_over_a_histogram_are_within_the_page() -> None:
-    figure = histogram_by_turn(**frames.turns())
+    figure = latency_histogram(**frames.turns())
     figure.draw_without_rendering()
     for axes in figure.axes:
         (head,) = [artist for artist in axes.get_children() if artist.get_gid() == "numbers"]
@@ -178,8 +185,8 @@ def test_the_numbers_over_a_histogram_are_within_the_page() -> None:
 
 
 def test_a_sweep_against_all_outstanding() -> None:
-    figure = demand_outstanding(frames.sweep(), frames.NO_WINDOWS)
-    rates, times = figure.axes
+    figure = depth_ramp(frames.sweep(), frames.NO_WINDOWS)
+    rates, times, *_ = figure.axes
     lines = [line for line in rates.get_lines() if line.get_gid() == "line"]
     assert list(lines[1].get_xdata()) == [2, 4, 8, 16, 32, 64]  # two threads
     assert lines[1].get_ydata()[0] == pytest.approx(2e4 * 1.004)  # the median of three rounds
@@ -188,9 +195,11 @@ def test_a_sweep_against_all_outstanding() -> None:
 
 
 def test_cpu_time_is_of_all_threads_together() -> None:
-    figure = demand_cpu(frames.sweep(), frames.NO_WINDOWS)
-    _, system, user = figure.axes
+    figure = depth_ramp(frames.sweep(), frames.NO_WINDOWS)
+    _, _, system, user = figure.axes
     of_eight = system.get_lines()[-1].get_ydata(), user.get_lines()[-1].get_ydata()
     assert of_eight[0][0] == pytest.approx(9.0 * 8 * 8)  # 72 % of each of eight
     assert of_eight[1][0] == pytest.approx(3.0 * 8 * 8)
     assert system.get_ylabel().replace("\n", " ") == "System CPU (% of a core), log scale"
+    virtual = depth_ramp(frames.sweep().assign(clock="virtual"), frames.NO_WINDOWS)
+    assert len(virtual.axes) == 2, "on the virtual clock, I/Os need no CPU"

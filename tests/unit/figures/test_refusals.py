@@ -10,12 +10,11 @@ import pytest
 
 from drivelab.figures.base.sheets import render
 from drivelab.figures.kinds.cells import measurement_2d
-from drivelab.figures.kinds.convergence import convergence
 from drivelab.figures.kinds.deltas import comparison
 from drivelab.figures.kinds.latency import latency_distribution
 from drivelab.figures.kinds.replays import replay
 from drivelab.figures.kinds.soaks import saturation_bytes, saturation_time
-from drivelab.figures.kinds.window import window
+from drivelab.figures.kinds.steady_state import convergence, window
 from drivelab.figures.registry import FIGURES
 
 
@@ -38,20 +37,18 @@ def tables() -> dict[str, pd.DataFrame]:
         "latency_bins": pts.latency_bins(),
         **pts.replayed(traces=("a", "b"), phases=(("steady", 2),)),
         "deltas": pts.deltas(),
-        "variation": comparison_frames.variation(),
-        "summary": comparison_frames.capacities()["summary"],
+        "summary": pts.summary(),
     }
 
 
-MAY_BE_EMPTY = {"replay_issue_errors", "replay_over_time", "replay_latency", "variation"}
-"""Tables that are empty for engines that do not report requests, without deadlines, or without undisturbed values."""
+MAY_BE_EMPTY = {"replay_issue_errors", "replay_over_time", "replay_latency"}
+"""Tables that are empty for engines that do not report requests, or without deadlines."""
 
 WITHOUT_SAMPLES = {"telemetry", "series"}
 """Tables that are empty for cells below a second, or on a host without samples."""
 
-WITHOUT_WINDOWS = {"repeats", "demand_variation", "demand_intensity", "demand_outstanding", "demand_cpu", "depth_ramp",
-                   "bathtub", "alignment", "mix_lines", "demand_intensity_max",
-                   "demand_intensity_nines", "round_history", "zones"}  # fmt: skip
+WITHOUT_WINDOWS = {"repeats", "demand_intensity", "depth_ramp", "bathtub",
+                   "demand_intensity_max", "round_history", "zones"}  # fmt: skip
 """Figures of any loop, steady or not."""
 
 
@@ -106,18 +103,17 @@ def test_soaks_that_cannot_share_axes() -> None:
     cells = pts.soak()
     with pytest.raises(ValueError, match="2 values of 'block_size_bytes'"):
         saturation_time(pd.concat([cells, cells.assign(block_size_bytes=8192)]))
-    with pytest.raises(ValueError, match="no value of 'Mean latency'"):
-        saturation_time(cells.assign(mean_latency_us=float("nan")))
+    with pytest.raises(ValueError, match="no value of 'iops, mean_latency_us'"):
+        saturation_time(cells.assign(iops=float("nan"), mean_latency_us=float("nan")))
     with pytest.raises(ValueError, match="0 capacities for drive 'op7'"):
         saturation_bytes(cells, pts.drives(op28=1 << 26))
 
 
 def test_latencies_of_different_work() -> None:
-    bins = pd.concat([pts.latency_bins(), pts.latency_bins(share=100)])
-    with pytest.raises(ValueError, match="2 values of 'read_share_pct'"):
-        latency_distribution(bins)
-    with pytest.raises(ValueError, match="2 values of 'kind'"):
-        latency_distribution(pd.concat([pts.latency_bins(), pts.latency_bins(kind="loop")]))
+    with pytest.raises(ValueError, match="2 values of 'workload'"):
+        latency_distribution(pd.concat([pts.latency_bins(), pts.latency_bins(share=100)]))
+    with pytest.raises(ValueError, match="no soaks"):
+        latency_distribution(pts.latency_bins(kind="loop"))
     with pytest.raises(ValueError, match="has no rows"):
         latency_distribution(pts.latency_bins().assign(count=0))
 
@@ -128,7 +124,7 @@ def test_replays_without_a_result() -> None:
     with pytest.raises(ValueError, match="no counted run of op28"):
         replay(runs.assign(counted=runs["counted"] & (runs["drive"] == "op7")), passes)
     uncounted = result | {"replays": runs.assign(counted=False)}
-    for name in ("replay_fidelity", "replay_latency", "replay_over_time", "replay_operations"):
+    for name in ("replay_fidelity", "replay_latency", "replay_over_time"):
         with pytest.raises(ValueError, match="no counted run"):
             render(name, uncounted, "op7")
     with pytest.raises(ValueError, match="no phases"):

@@ -29,7 +29,6 @@ from matplotlib import pyplot as plt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
-from matplotlib.patches import StepPatch
 from matplotlib.text import Text
 
 import drivelab
@@ -41,11 +40,10 @@ from drivelab.figures.families.lines import Lines
 from drivelab.figures.registry import FIGURES
 
 UNITS = ("(IOPS)", "1/s", "(per ", "(MiB/s)", "(GiB/s)", "(µs", "(ms", "(s)", "(min)", "(h)", "(KiB)", "(MiB)", "(GiB)",
-         "(TiB)", "(%", "(number)", "user capacity)", "(times ", "(°C)", "(MiB, GB")  # fmt: skip
-BARS_BY_NAME = ("replay", "replay_operations", "repeats", "comparison", "normalised", "variation", "alignment",
-                "application_durations", "new_and_working", "measurement_2d", "point_bars")  # fmt: skip
-PLAIN = ("convergence", "window", "measurement_2d", "repeats", "demand_variation", "demand_intensity", "idle_recovery",
-         "stimulus", "nines", "head_to_head", "latency_distribution", "saturation_bytes")  # fmt: skip
+         "(TiB)", "(%", "(number)", "user capacity)", "(times ", "(°C)")  # fmt: skip
+BARS_BY_NAME = ("replay", "repeats", "comparison", "application_durations", "new_and_working", "measurement_2d")
+PLAIN = ("convergence", "window", "measurement_2d", "repeats", "depth_ramp", "demand_intensity", "idle_recovery",
+         "stimulus", "head_to_head", "latency_distribution", "saturation_bytes")  # fmt: skip
 """Figures whose axes need no straightening, so that the values are compared with the artists."""
 HALF_A_DIGIT = 5.1e-5
 """Of seven."""
@@ -85,6 +83,10 @@ def windowed_bins() -> pd.DataFrame:
     )  # fmt: skip
 
 
+def timed(soak: pd.DataFrame) -> pd.DataFrame:
+    return soak.assign(p50_latency_us=soak["mean_latency_us"] * 0.8, p999_latency_us=soak["p99_latency_us"] * 2)
+
+
 PHASES = (("degradation", 2), ("steady", 1), ("recovery", 1))
 EIGHT_TRACES: dict[str, Any] = {"traces": tuple(f"trace-{i}" for i in range(8)), "runs": 1}
 REPLAYS: dict[str, dict[str, Any]] = {
@@ -103,7 +105,6 @@ CASES: Mapping[str, comparison_frames.Case] = {
     "window, one round": ("window", lambda: {"steady_state": pts.steady_state((61000.0,), start=1)}),
     "window, all zero": ("window", lambda: {"steady_state": pts.steady_state((0.0,) * 5)}),
     "3d, 56 cells": ("measurement_3d", loop()),
-    "3d, one cell": ("measurement_3d", loop(sizes=(4096,), mixes=(0,))),
     "3d, maxima, not steady": ("measurement_3d_max", loop(25, FALLING, 21)),
     "2d, 56 cells": ("measurement_2d", loop()),
     "2d, one block size": ("measurement_2d", loop(sizes=(4096,))),
@@ -123,6 +124,8 @@ CASES: Mapping[str, comparison_frames.Case] = {
     "matrix of latencies": ("latency_matrix", lambda: {**loop()(), "latency_bins": windowed_bins()}),
     "time, 2 drives": ("saturation_time", lambda: {"cells": _soaks(2)}),
     "time, 8 drives with long names": ("saturation_time", lambda: {"cells": _soaks(8, pts.LONG_NAME)}),
+    "latency over time": ("latency_over_time", lambda: {"cells": timed(pts.soak())}),
+    "latency over time, one slice": ("latency_over_time", lambda: {"cells": timed(pts.soak(slices=1))}),
     "bytes, 1 drive": ("saturation_bytes", soaks("op7", op7=1 << 26)),
     "time, one slice": ("saturation_time", lambda: {"cells": pts.soak(slices=1)}),
     "bytes, 2 drives": ("saturation_bytes", soaks("op7", "op28", op7=1 << 26, op28=1 << 26)),
@@ -131,9 +134,12 @@ CASES: Mapping[str, comparison_frames.Case] = {
         "latency_distribution",
         lambda: {"latency_bins": _both(pts.latency_bins(), pts.latency_bins("op28", 70))},
     ),
-    "histogram": ("latency_histogram", lambda: {"latency_bins": frames.bins()}),
-    "histogram, few I/Os": ("latency_histogram", lambda: {"latency_bins": frames.bins(ios=300)}),
-    "histogram, turns": ("histogram_by_turn", frames.turns),
+    "histogram": ("latency_histogram", lambda: {"latency_bins": frames.bins(), "cells": pts.soak()}),
+    "histogram, few I/Os": (
+        "latency_histogram",
+        lambda: {"latency_bins": frames.bins(ios=300), "cells": pts.soak()},
+    ),
+    "histogram, turns": ("latency_histogram", frames.turns),
     "latency, few I/Os": ("latency_distribution", lambda: {"latency_bins": pts.latency_bins(ios=300)}),
     "latency, 8 drives with long names": (
         "latency_distribution",
@@ -146,31 +152,23 @@ CASES: Mapping[str, comparison_frames.Case] = {
     "replay, set in phases": ("replay", lambda: pts.replayed(traces=("a", "b"), phases=PHASES)),
     **{
         f"{name}, {case}": (name, lambda options=options: pts.replayed(**options))
-        for name in ("replay_fidelity", "replay_latency", "replay_over_time", "replay_operations")
+        for name in ("replay_fidelity", "replay_latency", "replay_over_time")
         for case, options in REPLAYS.items()
+        if (name, case) != ("replay_fidelity", "as soon as possible")  # without deadlines, there is none
     },
     "phases, 3 traces": ("replay_phases", lambda: pts.replayed(traces=("a", "b", "c"), phases=PHASES)),
     "phases, 7 traces": ("replay_phases", lambda: pts.replayed(traces=tuple("abcdefg"), phases=PHASES[1:])),
     "repeats, 4 cells": ("repeats", lambda: any_loop(frames.repeated())),
     "repeats, a window": ("repeats", loop()),
-    "variation, 49 points": ("demand_variation", lambda: any_loop(frames.sweep(DEMANDS, DEMANDS))),
-    "variation, 3 workloads": ("demand_variation", lambda: any_loop(frames.sweep((1,), (1, 4, 16), (100, 65, 0)))),
-    "outstanding, 49 points": ("demand_outstanding", lambda: any_loop(frames.sweep(DEMANDS, DEMANDS))),
-    "cpu, 4 by 6": ("demand_cpu", lambda: any_loop(frames.sweep())),
+    "ramp, 49 points": ("depth_ramp", lambda: any_loop(frames.sweep(DEMANDS, DEMANDS))),
+    "ramp, 3 workloads": ("depth_ramp", lambda: any_loop(frames.sweep((1,), (1, 4, 16), (100, 65, 0)))),
     "intensity, points": ("demand_intensity", lambda: any_loop(frames.with_points(frames.sweep()))),
     "intensity, 49 points": ("demand_intensity", lambda: any_loop(frames.sweep(DEMANDS, DEMANDS))),
     "intensity, 2 workloads": ("demand_intensity", lambda: any_loop(frames.sweep((1,), (1, 4, 16), (100, 0)))),
     "intensity, maximum": ("demand_intensity_max", lambda: any_loop(frames.with_points(frames.sweep()))),
-    "intensity, 99.999 %": ("demand_intensity_nines", lambda: any_loop(frames.with_points(frames.sweep()))),
-    "mixes, 3 sizes": (
-        "mix_lines",
-        lambda: any_loop(
-            comparison_frames.mixes(sizes=(512, 4096, 65536)).assign(**frames.key("op7"), alignment_offset_bytes=0)
-        ),
-    ),
     "idle, 3 waits": ("idle_recovery", lambda: {"cells": frames.idle()}),
     "idle, 360 bursts": ("idle_recovery", lambda: {"cells": frames.idle((5, 10, 15, 25, 50), 360)}),
-    "bytes, side by side": ("saturation_of_drives", soaks("op7", "op28", op7=1 << 26, op28=1 << 27)),
+    "bytes, side by side": ("saturation_bytes", soaks("op7", "op28", op7=1 << 26, op28=1 << 27)),
     "cache, three waits": ("slc_cache", lambda: {"cells": frames.cached()}),
     "cache, no fall": ("slc_cache", lambda: {"cells": frames.cached((0.0, 0.0))}),
     "quick look": ("quick_look", looked),
@@ -181,10 +179,6 @@ CASES: Mapping[str, comparison_frames.Case] = {
     "states": ("new_and_working", lambda: {"cells": frames.states()}),
     "stimulus": ("stimulus", lambda: {"cells": frames.crossed()}),
     "stimulus, no recovery": ("stimulus", lambda: {"cells": frames.crossed(recovers=False)}),
-    "turns, points": ("latency_by_turn", frames.turns),
-    "points, bars": ("point_bars", lambda: {"cells": frames.turns()["cells"]}),
-    "nines": ("nines", lambda: {"latency_bins": frames.bins()}),
-    "nines, few I/Os": ("nines", lambda: {"latency_bins": frames.bins(ios=300)}),
     "together, 3 drives": ("head_to_head", frames.together),
     "together, reads beside": ("head_to_head", lambda: frames.together(2, 600, ("read", "write"))),
     "comparison, 2 drives": ("comparison", lambda: compared(pts.deltas())),
@@ -246,7 +240,10 @@ def test_a_figure_is_as_it_should_be(case: str) -> None:
     nothing_covers_the_data_or_the_header(figure)
     axes_have_units(figure, categories=name in BARS_BY_NAME)
     assert min(text.get_fontsize() for text in figure.findobj(Text)) >= 9
-    the_picture_has_each_mark_tick_and_note_that_the_values_name(svg)
+    if values_of(svg):
+        the_picture_has_each_mark_tick_and_note_that_the_values_name(svg)
+    else:
+        assert name.startswith("measurement_3d"), "measurement_2d has the same values"
     is_loud_if_not_steady(name, case, figure, tables)
     if first:
         assert set(_texts(figure, "badge")) == set(BADGES.values())
@@ -269,31 +266,25 @@ def nothing_covers_the_data_or_the_header(figure: Figure) -> None:
 def axes_have_units(figure: Figure, *, categories: bool) -> None:
     """The y axis of categories names things, it measures nothing."""
     said = [text for one in figure.axes for text in (one.get_xlabel(), one.get_ylabel()) if text]
-    said += [one.get_zlabel() for one in figure.axes if hasattr(one, "get_zlabel")]
     assert len(said) >= 2 - categories
     assert all(any(unit in text for unit in UNITS) for text in said), said
 
 
 def is_loud_if_not_steady(name: str, case: str, figure: Figure, tables: dict[str, pd.DataFrame]) -> None:
-    if name in ("convergence", "window", "measurement_2d", "measurement_3d"):
+    if name in ("convergence", "window", "measurement_2d"):
         alarms = _texts(figure, "alarm")
         assert bool(alarms) == (not tables["steady_state"]["reached"].all())
         assert "not steady" not in case or alarms == ["NOT STEADY after 25 rounds: RND 4KiB 0/100"]
 
 
 def values_are_those_of_the_picture(figure: Figure) -> None:
-    """Every line, step and bar is among the marks, and axes have names, scales and limits of the picture."""
+    """Every line and bar is among the marks, and axes have names, scales and limits of the picture."""
     result, shown = marks(figure), [axes for axes in figure.axes if axes.axison]
     checked = 0
     for axes in figure.axes:
         for line in axes.get_lines():
             if line.get_transform() == axes.transData and len(line.get_xdata()):
                 assert is_drawn(result, line.get_xdata(orig=False), line.get_ydata(orig=False)), line.get_label()
-                checked += 1
-        for patch in axes.patches:
-            if isinstance(patch, StepPatch):
-                values, edges, _ = patch.get_data()
-                assert is_drawn(result, (edges[:-1] + edges[1:]) / 2, values)
                 checked += 1
         for bars in (container for container in axes.containers if isinstance(container, BarContainer)):
             flat = bars.orientation == "horizontal"
@@ -325,7 +316,7 @@ def readers_can_show(svg: str) -> None:
     assert "<dc:date>" not in svg
     assert "DejaVu Sans" in svg, "readers without the font must have others to fall back on"
     assert "Verdana, sans-serif" in svg
-    assert len(svg.encode()) < 64_000
+    assert len(svg.encode()) < 160_000
     identifiers = re.findall(r'\bid="([^"]+)"', svg)
     assert len(identifiers) == len(set(identifiers))
 
@@ -345,7 +336,7 @@ def the_picture_has_each_mark_tick_and_note_that_the_values_name(svg: str) -> No
         for mark in panel["marks"]:
             assert not mark.get("bar") or of["m"].count(str(mark["m"])) == len(mark["x"])
         assert {str(note[0]) for note in panel.get("notes", [])} <= set(of["n"])
-        for axis in "xy" if "box" in panel else "":
+        for axis in "xy":
             assert of["t"].count(axis) in (0, len(panel[axis]["ticks"])), "all, or none of an axis without labels"
 
 

@@ -17,7 +17,7 @@ from drivelab.figures.kinds.load_curve import load_curve
 from drivelab.figures.kinds.replays import median_runs, of_runs
 
 TIMES = "\N{MULTIPLICATION SIGN}"
-ALL = ("replay", "replay_fidelity", "replay_latency", "replay_over_time", "replay_operations")
+ALL = ("replay", "replay_fidelity", "replay_latency", "replay_over_time")
 
 
 def test_runs_and_medians_by_drive() -> None:
@@ -59,25 +59,29 @@ def test_issue_errors_have_their_percentiles_and_the_hosts_noise_beside() -> Non
     figure, bins = render("replay_fidelity", result, "op7"), result["replay_issue_errors"]
     counted = bins[bins["counted"]]
     values = np.repeat(counted["error_ns"].to_numpy(), counted["count"].to_numpy()) / 1e3
-    marks = [(mark.get_xdata()[0], mark.get_ydata()[0]) for mark in artists(figure, "percentile")]
-    assert [share for _, share in marks] == [0.5, 0.05, 0.01]
-    for (at, share), percent in zip(marks, (50, 95, 99), strict=True):
-        assert at == pytest.approx(max(np.percentile(values, percent, method="inverted_cdf"), 0.1), rel=0.02), share
+    (line,) = artists(figure, "issue error")
+    said = dict(part.split(" % ") for part in str(line.get_label()).partition(": ")[2].split(", "))
+    for percent in (50, 95, 99):
+        bound_us = max(np.percentile(values, percent, method="inverted_cdf"), 0.1)
+        shown, unit = said[str(percent)].removeprefix("≤ ").split()
+        assert float(shown) * {"µs": 1, "ms": 1000}[unit] == pytest.approx(bound_us, rel=0.02)
     (noise,) = artists(figure, "wake-up")
     assert list(noise.get_xdata()) == [4.1, 11.0, 61.0]
-    (due,), (issued,) = artists(figure, "due", 1), artists(figure, "issued", 1)
+
+
+def test_the_median_run_is_drawn_over_time() -> None:
+    result = pts.replayed()
+    figure = render("replay_over_time", result, "op7")
     shown = of_runs(result["replay_over_time"], median_runs(result["replays"]), "")
-    assert due.get_data().values.tolist() == shown["planned_requests"].tolist()
-    assert issued.get_data().values.tolist() == shown["issued_requests"].tolist()
+    lines = {line.get_label(): line.get_ydata()[:-1].tolist() for line in artists(figure, "line", 0)}
+    assert lines == {"planned": shown["planned_iops"].tolist(), "replayed": shown["iops"].tolist()}
 
 
 def test_without_deadlines_nothing_is_late() -> None:
     figure = render("replay_fidelity", pts.replayed(asap=True), "op7")
-    assert len(figure.axes) == 1
-    assert "no deadline" in texts(figure, "note")[0]
-    assert legend(figure) == ["issued"]
+    assert "no deadline" in texts(figure, "nothing")[0]
     over_time = render("replay_over_time", pts.replayed(asap=True), "op7")
-    assert legend(over_time) == ["replayed", "in the trace"]
+    assert legend(over_time) == ["in the trace", "replayed"]
     assert rows(render("replay", pts.replayed(asap=True), "op7"))[0].endswith("trace's time")
 
 
@@ -94,17 +98,6 @@ def test_latencies_of_replay_and_trace_by_direction() -> None:
     assert not artists(figure, "flush replay")
     without = result | {"replay_latency": bins[bins["source"] == "replay"]}
     assert "has no latencies" in texts(render("replay_latency", without, "op7"), "note")[0]
-
-
-def test_operations_that_fall_short_are_counted_beside_their_bar() -> None:
-    whole, part = (render("replay_operations", pts.replayed(partial=partial), "op7") for partial in (False, True))
-    assert len(texts(whole, "number")) == 4  # as planned: one number for each operation
-    assert len(texts(part, "number")) == 12
-    result = pts.replayed()
-    operations = of_runs(result["replay_operations"], median_runs(result["replays"]), "")
-    wanted = operations.set_index("operation")["mean_latency_us"]
-    (points,) = artists(whole, "mean_latency_us", 1)
-    assert list(points.get_xdata()) == [wanted[name] for name in ("read", "write", "flush", "discard")]
 
 
 def test_phases_follow_each_other() -> None:

@@ -150,10 +150,10 @@ def counted_seconds() -> dict[str, pd.DataFrame]:
 def test_what_is_drawn_is_what_was_counted() -> None:
     tables = counted("mixed")
     over_time, streams = tables["trace_over_time"], tables["trace_streams"]
-    (line,) = artists(drawn("mixed", "trace_depth"), "queue_depth_max", 1)
-    assert line.get_data().values.tolist() == over_time["queue_depth_max"].tolist()
-    (line,) = artists(drawn("mixed", "trace_footprint"), "footprint")
-    assert line.get_data().values[-1] == pytest.approx(over_time["footprint_bytes"].iloc[-1] / 2**20)
+    (line,) = artists(drawn("mixed", "trace_depth"), "line", 1)
+    assert line.get_ydata()[:-1].tolist() == over_time["queue_depth_max"].tolist()
+    *_, line = artists(drawn("mixed", "trace_footprint"), "line")
+    assert line.get_ydata()[-1] == pytest.approx(over_time["footprint_bytes"].iloc[-1] / 2**20)
     bars = drawn("mixed", "trace_streams").axes[0].patches
     assert [bar.get_width() for bar in bars][:9] == pytest.approx(streams["share_pct"].tolist()[:9])
     assert sum(bar.get_width() for bar in bars) == pytest.approx(100)

@@ -2,35 +2,37 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pandas as pd
 import pts_frames as pts
 import pytest
-from drawn import artists, legend
+from drawn import artists, legend, texts
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d import Axes3D
 
+from drivelab.figures.base import style
 from drivelab.figures.base.axes import log_axis
 from drivelab.figures.base.sheets import render
-from drivelab.figures.base.words import top_of
 from drivelab.figures.kinds.cells import measurement_2d
-from drivelab.figures.kinds.columns_3d import measurement_3d
-from drivelab.figures.kinds.convergence import convergence
+from drivelab.figures.kinds.columns import measurement_3d
 from drivelab.figures.kinds.latency import exceedance, latency_distribution
 from drivelab.figures.kinds.soaks import saturation_bytes, saturation_time
-from drivelab.figures.kinds.window import window
+from drivelab.figures.kinds.steady_state import convergence, window
 
 
 def test_convergence_draws_each_round_and_fills_the_window() -> None:
-    cells = pts.cells(7, sizes=(4096, 65536)).sample(frac=1, random_state=1)  # rows come in any order
+    cells = pts.cells(7, sizes=(4096, 65536), mixes=(0,)).sample(frac=1, random_state=1)  # rows come in any order
     figure = convergence(cells, pts.steady_state(start=3))
     for size, line, outside in zip((4096, 65536), artists(figure, "line"), artists(figure, "outside"), strict=True):
         wanted = cells[(cells["block_size_bytes"] == size) & (cells["read_share_pct"] == 0)].set_index("round")["iops"]
         assert list(line.get_xdata()) == [1, 2, 3, 4, 5, 6, 7]
         assert list(line.get_ydata()) == wanted.sort_index().tolist()
         assert list(outside.get_xdata()) == [1, 2]
-    assert legend(figure) == ["4KiB *", "64KiB", "window", "outside window"]
+    assert legend(figure) == ["RND 4KiB 0/100 *", "RND 64KiB 0/100", "window", "outside window"]
     (span,) = artists(figure, "span")
     assert (span.get_x(), span.get_x() + span.get_width()) == (2.5, 7.5)
 
@@ -47,12 +49,12 @@ def test_the_largest_value_of_a_logarithmic_axis_is_near_a_tick(log_largest: flo
 
 
 def test_the_legend_of_the_convergence_explains_what_is_there_alone() -> None:
-    cells = pts.cells(7, sizes=(4096, 65536))
+    cells = pts.cells(7, sizes=(4096, 65536), mixes=(0,))
     figure = convergence(cells, pts.steady_state(), metric="max_latency_us")
-    assert figure.legends[0].get_title().get_text() == "Block size"  # this metric is not tracked
+    assert figure.legends[0].get_title().get_text() == "Cell"  # this metric is not tracked
     later = convergence(cells[cells["round"] >= 3], pts.steady_state(start=3))
-    assert later.legends[0].get_title().get_text() == "Block size\n(* tracked)"
-    assert legend(later) == ["4KiB *", "64KiB", "window"]
+    assert (texts(figure, "note"), texts(later, "note")) == ([], ["*: tracked"])
+    assert legend(later) == ["RND 4KiB 0/100 *", "RND 64KiB 0/100", "window"]
     hollow = [handle.get_markerfacecolor() == "white" for handle in figure.legends[0].get_lines()]
     assert hollow == [False, False, True]
 
@@ -96,15 +98,20 @@ def test_window_draws_values_bands_fit_and_numbers() -> None:
         (band,) = artists(figure, gid)
         assert band.get_y() == pytest.approx(61265.2 - half)
         assert band.get_height() == pytest.approx(2 * half)
-    said = {text.get_text() for text in figure.axes[1].texts}
-    assert {"61,265 IOPS", "+1.8 %", "2,919", "12,253", "1,116", "6,127"} <= said
+    assert texts(figure, "determination") == [
+        "average 61,265 IOPS; fit 279.1 · R + 59,870 max \N{MINUS SIGN} min: 2,919 of 12,253 allowed "
+        "rise of the fit: 1,116 of 6,127 allowed; residual drift +1.8 %"
+    ]
     assert legend(figure)[2:4] == ["allowed max \N{MINUS SIGN} min (20 %)", "allowed rise of the fit (10 %)"]
 
 
 def test_window_marks_the_number_that_broke_the_rule() -> None:
     figure = window(pts.steady_state((90.0, 100.0, 119.0, 100.0, 91.0), metric="mean_latency_us"))  # no slope
-    bold = [text.get_text() for text in figure.axes[1].texts if text.get_weight() == "bold"]
-    assert bold == ["29"]
+    (numbers,) = artists(figure, "determination")
+    assert numbers.get_color() == style.ALARM
+    assert "min: 29 of 20 allowed\nrise of the fit: 0.8 of 10" in numbers.get_text()
+    (numbers,) = artists(window(pts.steady_state()), "determination")
+    assert numbers.get_color() == style.INK
 
 
 def _golden() -> pd.DataFrame:
@@ -125,20 +132,18 @@ def test_measurement_2d_shows_the_printed_averages() -> None:
 
 
 def test_measurement_3d_columns_are_the_averages_with_the_tall_end_at_the_back() -> None:
-    figure = measurement_3d(_golden(), pts.steady_state(start=3))
-    columns = {column.get_gid(): column for column in figure.axes[0].collections if column.get_gid()}
-    assert len(columns) == 56
-    for gid, column in columns.items():
-        mix, size = gid.split("|")
-        top = top_of(column)
-        assert top is not None
-        assert top[2] == pytest.approx(pts.S4600_IOPS[int(size)][pts.MIXES.index(int(mix.partition("/")[0]))])
+    with patch.object(Axes3D, "bar3d", autospec=True, side_effect=Axes3D.bar3d) as columns:
+        figure = measurement_3d(_golden(), pts.steady_state(start=3))
+    assert columns.call_count == 56
+    for call in columns.call_args_list:
+        mix, size = call.kwargs["gid"].split("|")
+        assert call.args[6] == pytest.approx(pts.S4600_IOPS[int(size)][pts.MIXES.index(int(mix.partition("/")[0]))])
     assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == [
         "1024", "128", "64", "32", "16", "8", "4", "0.5"
     ], "front to back"  # fmt: skip
     assert figure.axes[0].get_xticklabels()[0].get_text() == "100/0", "back to front"
     assert figure.axes[0].get_zlim()[0] == 0
-    order = [column.get_zorder() for column in columns.values()]
+    order = [call.kwargs["zorder"] for call in columns.call_args_list]
     assert order == sorted(order), "a column in front must be painted later"
 
 
@@ -154,7 +159,7 @@ def test_random_and_sequential_cells_of_one_loop_are_told_apart() -> None:
     both = pd.concat([random, random.assign(pattern="sequential", workload=named, iops=2 * random["iops"])])
     lines = {line.get_label(): list(line.get_ydata()) for line in artists(measurement_2d(both, state), "line")}
     assert lines["SEQ 0/100"] == pytest.approx([2 * value for value in lines["RND 0/100"]])
-    assert {"RND 4KiB *", "SEQ 4KiB"} <= set(legend(convergence(both, state)))
+    assert {"RND 4KiB 0/100 *", "SEQ 4KiB 0/100"} <= set(legend(convergence(both, state)))
 
 
 def test_saturation_against_time_and_volume() -> None:
@@ -182,9 +187,7 @@ def test_saturation_of_several_runs_and_capacities() -> None:
     figure = saturation_bytes(pd.concat([pts.soak(), again]), pts.drives(op7=1 << 26))
     assert legend(figure)[:2] == ["op7, run 1", "op7, run 2"]
     mixed = saturation_bytes(pd.concat([pts.soak(), pts.soak("op28")]), pts.drives(op7=1 << 26, op28=1 << 28))
-    small, large = artists(mixed, "fills", 0)
-    assert list(small.get_xdata())[:3] == [64, 128, 192]
-    assert list(large.get_xdata())[:2] == [256, 512]
+    assert texts(mixed, "note") == ["a drive fill: op7 64 MiB, op28 256 MiB"]
     assert mixed.axes[0].child_axes == []
 
 
@@ -204,7 +207,7 @@ def test_latency_distribution_merges_directions_and_reads_the_tail() -> None:
     (line,) = artists(figure, "line")
     assert list(line.get_xdata()) == [10.0, 200.0, 5000.0]
     assert list(line.get_ydata()) == pytest.approx([1.0, 0.001, 0.0005])
-    assert line.get_label() == "op7: 99.9 % in 10 µs"
+    assert line.get_label() == "op7: 99 % 10 µs"
     low, high = figure.axes[0].get_ylim()
     assert low > high, "the tail belongs at the top"
     assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["0", "90", "99", "99.9"]
@@ -216,7 +219,7 @@ SAID = "tainted: load: others used 43 % of the host's CPU time at worst, in 2 ce
 
 def _notes(figure: Figure) -> list[str]:
     notes = [text.get_text().replace("\n", " ") for text in figure.texts if text.get_gid() == "note"]
-    return [note for note in notes if not note.startswith("each point")]
+    return [note for note in notes if not note.startswith(("each point", "8 of 56 cells"))]
 
 
 @pytest.mark.parametrize("name", ["convergence", "window", "measurement_2d"])

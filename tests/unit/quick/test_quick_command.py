@@ -17,8 +17,9 @@ from mini_project import ROOT
 from drivelab.campaign.planning import Campaign
 from drivelab.cli.main import main
 from drivelab.explore.row_selection import parse
-from drivelab.quick import caveats
-from drivelab.quick.view import LiveView
+from drivelab.run.fio_cell import Bench
+from drivelab.run.measure import turns
+from drivelab.run.progress import Progress
 from drivelab.virtual import manage
 
 DRIVE = """
@@ -37,7 +38,7 @@ def prepared(folder: Path, patch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ROOT / "config", folder / "config")
     patch.chdir(folder)
     patch.setattr(manage, "possible", lambda: "this test runs in simulated time")
-    patch.setattr(caveats, "of_places", lambda places: ((caveats.BUSY, "the machine is busy"),))
+    patch.setattr("drivelab.quick.session.disturbances", lambda disks: ("the machine is busy",))
     models = folder / "config/virtual_drives.yaml"
     faster = DRIVE.replace("quick-a", "quick-b").replace("QUICK-A", "QUICK-B").replace("read_us: 100", "read_us: 60")
     models.write_text(models.read_text() + DRIVE + faster)
@@ -79,13 +80,14 @@ class Looks:
 
 @pytest.fixture(scope="module")
 def looks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looks]:
-    def interrupt(*_: object) -> None:
+    def interrupt(bench: Bench, progress: Progress) -> None:
+        next(turns(bench, progress))
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
         folder = prepared(tmp_path_factory.mktemp("quick"), patch)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(LiveView, "on_line", interrupt)
+            patched.setattr("drivelab.quick.look.turns", interrupt)
             interrupted = look("quick-a", status=130)
         one, page = look("quick-a"), (folder / "results/quick/quick-a.html").read_text()
         patch.chdir(tmp_path_factory.mktemp("elsewhere"))
@@ -96,13 +98,12 @@ def looks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Looks]:
 
 
 def test_a_look_is_a_recording_that_other_commands_know(looks: Looks, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "unconditioned" in looks.one
-    assert "virtual drive, simulated time" in looks.one
+    assert "not purged · virtual clock · virtual drive" in looks.one
+    assert "  writes 128 MiB to 880 MiB to the drive, and destroys what is on it (QUICK-A)\n" in looks.one
     assert "The machine is busy" not in looks.one, "the host does not affect simulated time"
-    for words in ("Sequential read 1 MiB, QD8", "Commit: append 4 KiB, fsync", "p99.9", "(cliff)"):
+    for words in ("Sequential read 1 MiB, QD8", "Commit: append 4 KiB, fsync", "(cliff)"):
         assert words in looks.one
-    assert max(map(len, looks.one.splitlines()[4:])) <= 80
-    for words in ("Unconditioned: the drive as it was", "Not purged", "Commit", "Sequential read 1 MiB, QD8"):
+    for words in ("Not purged", "Commit", "Sequential read 1 MiB, QD8"):
         assert words in looks.page
     assert main(["query", "--results", "results/quick", "--csv", "SELECT count(*) FROM cells"]) == 0
     assert int(capsys.readouterr().out.split()[1]) > 40
@@ -129,11 +130,11 @@ def test_looks_of_another_length_are_another_measurement(looks: Looks, capsys: p
         ("quick-128mib", "run1"), ("quick-128mib", "run2"), ("quick-32mib", "run1"),
     ]  # fmt: skip
     history = json.loads(look("--history", "quick-a", "--json"))
-    assert sum(len(one["looks"]) for one in history) == 3
-    assert "differ in time or size: quick-128mib, quick-32mib" in look("--history", "quick-a")
+    assert [(one["measurement"], len(one["looks"])) for one in history] == [("quick-128mib", 2), ("quick-32mib", 1)]
+    assert "Changed in the last look, beyond the scatter of those before: nothing." in look("--history", "quick-a")
     assert main(["quick", "--history"]) == 0
     shown = capsys.readouterr().out
-    assert "quick-b: virtual:quick-b, 1 look" in shown
+    assert "quick-b: virtual:quick-b, 1 look of quick-128mib" in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert "run: ./drivelab quick '/my data'" in look("--history", "/my data", status=2)
     assert parse("quick-a").wanted == {"drive": "quick-a"}
@@ -141,8 +142,11 @@ def test_looks_of_another_length_are_another_measurement(looks: Looks, capsys: p
 
 def test_an_interrupted_look_is_not_continued(looks: Looks) -> None:
     """A look shows the drive as it is now, so it takes no cells from before."""
-    assert "the next one starts from the beginning" in looks.interrupted
-    for journal in (looks.folder / "results/quick/recordings").glob("*/*/*-run?/journal.jsonl"):
+    kept = looks.folder / "results/quick/recordings"
+    assert f"what was measured is in {kept}, and the next look starts anew" in looks.interrupted
+    (journal,) = kept.glob("quick-a/*/*.abandoned-1/journal.jsonl")
+    assert sum(json.loads(line)["event"] == "cell" for line in journal.open()) == 1
+    for journal in kept.glob("*/*/*-run?/journal.jsonl"):
         assert {json.loads(line)["event"] for line in journal.open()}.isdisjoint({"gap", "resumed"})
 
 
@@ -151,7 +155,7 @@ def test_an_interrupted_look_is_not_continued(looks: Looks) -> None:
     [
         ([], "name a place to look at, such as the current folder: ./drivelab quick ."),
         (["quik-a"], "no drive of this name in config/drives.tsv; did you mean 'quick-a'?"),
-        (["config/drives.tsv"], "is neither a folder nor a block device. Name the folder"),
+        (["config/drives.tsv"], "there is no folder or block device config/drives.tsv, and no drive of this name"),
         (["quick-a", "quick-a"], "virtual:quick-a is named twice"),
         (["quick-a", "--time", "10s"], "--time is 10s; a look needs at least 1min"),
         (["quick-a", "--size", "4GB"], "'4GB' is not a size"),
@@ -159,7 +163,7 @@ def test_an_interrupted_look_is_not_continued(looks: Looks) -> None:
         (["quick-a", "-o", "config/drives.tsv/x.html"], "drives.tsv/x.html cannot be written; name another file"),
         (["quick-a", "-o", "config"], "config cannot be written; name another file after -o"),
         (["quick-a", "--size", "1GiB"], "quick-a has 128 MiB, less than the --size of 1 GiB"),
-        (["--history", "/nowhere"], "there are no quick looks yet"),
+        (["--history", "/nowhere"], "there is no quick look at /nowhere yet"),
     ],
 )
 def test_mistakes_are_refused_in_a_sentence(

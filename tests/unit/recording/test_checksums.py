@@ -15,8 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from made_recordings import SOAK, made_recording, without_checksums
 
-from drivelab.analysis.exclusions import exclusions_table, left_out
-from drivelab.analysis.recording_facts import recording_facts
+from drivelab.analysis.exclusions import exclusions_table, left_out, recording_facts
 from drivelab.cli.main import main
 from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import replay_frames
+from said import headline_sentences
 
 from drivelab.analysis.verdict import FASTER_BEYOND, SAME, SLOWER_BEYOND
 from drivelab.report.content import build
@@ -135,8 +136,7 @@ def steady_state() -> pd.DataFrame:
                 "allowed_data_excursion": 0.2 * average, "measured_data_excursion": 0.035 * average,
                 "allowed_slope_excursion": 0.1 * average, "measured_slope_excursion": 0.022 * average,
                 "slope": -0.0055 * average, "intercept": 1.033 * average, "residual_drift_pct": -2.2,
-                "asymptote_pct": -3.4, "change_round": 6 if block == 4096 else None,
-                "change_pct": -5.5 if block == 4096 else None,
+                "asymptote_pct": -3.4,
             })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -286,6 +286,12 @@ def report() -> Report:
 def reported(study: dict[str, Any], plans: list[dict[str, Any]]) -> Callable[[dict[str, pd.DataFrame]], Report]:
     """Return a function that makes the report of tables, without figures."""
     return lambda tables: build(tables, study, plans, [], None)
+
+
+@pytest.fixture
+def said(study: dict[str, Any], plans: list[dict[str, Any]]) -> Callable[[dict[str, pd.DataFrame]], list[str]]:
+    """Return a function that makes the sentences on the headline tests of tables, as the terminal prints them."""
+    return lambda tables: headline_sentences(tables, study, plans)
 
 
 @pytest.fixture

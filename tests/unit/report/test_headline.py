@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from drivelab.analysis.values.rows import row
-from drivelab.report.headline import first_headlines, headline_inputs
+from drivelab.report.first_screen import FirstScreen
+from drivelab.report.headline import first_headlines, headline_inputs, headline_tests, lead
 from drivelab.report.inputs import Inputs
-from drivelab.report.verdict import headline_values, lead
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 
@@ -75,7 +75,19 @@ def test_each_cell_leads_with_what_it_is_known_by() -> None:
     labels = [*cells["cell_label"], "SEQ 4KiB 100/0"]
     summary = [row(key, label, metric, value=1.0) for label in labels
                for metric in ("iops", "bandwidth_mib_s", "mean_latency_us")]  # fmt: skip
-    chosen = headline_values(Inputs.of({"cells": cells, "summary": pd.DataFrame(summary)}, {"basis": None}, []))
+    chosen = headline_tests(
+        Inputs.of({"cells": cells, "summary": pd.DataFrame(summary)}, {"basis": None}, []), "summary"
+    )
     assert {one["cell_label"]: one["metric"] for one in chosen} == dict(
         zip(labels, ("mean_latency_us", "bandwidth_mib_s", "iops", "bandwidth_mib_s"), strict=True)
     )
+
+
+def test_the_score_of_the_basis_is_100_by_definition_and_has_no_interval(tables: Any) -> None:
+    summary = tables["summary"]
+    scores = summary[summary["metric"] == "score"].assign(protocol="score", measurement="storage")
+    frames = {"cells": pd.DataFrame(), "summary": scores}
+    table = FirstScreen(Inputs.of(frames, {"basis": "op7"}, [])).glance()
+    assert table is not None
+    facts = [dict(cell.proof.facts) for cell in table.rows[0] if cell.proof is not None]
+    assert sorted("95 % confidence interval" in of_drive for of_drive in facts) == [False, True]

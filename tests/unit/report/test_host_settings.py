@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drivelab.report.sections.conditions import host_settings
+from drivelab.report.sections.comparison import host_settings
 
 GOVERNOR = {"name": "CPU governor", "scope": "host", "state": "powersave", "wanted": "performance", "effect": "why"}
 SCHEDULER = {"name": "I/O scheduler", "scope": "nvme0n1", "state": "bfq", "wanted": "none", "effect": "why"}

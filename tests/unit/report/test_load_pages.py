@@ -9,7 +9,7 @@ from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.values.load_values import load_rows
 from drivelab.analysis.values.summary import pooled
 from drivelab.report.inputs import Inputs
-from drivelab.report.sections.load_tables import LOAD_TABLES
+from drivelab.report.sections.steps import LOAD_TABLES
 
 KEY = ("op7", "test")
 

@@ -9,15 +9,13 @@ import pandas as pd
 import protocol_frames as frames
 import pytest
 
-from drivelab.analysis.verdict import FASTER, SAME
 from drivelab.report import recording_facts
-from drivelab.report.document import Headline, Table
+from drivelab.report.document import Table
 from drivelab.report.header import fact_groups
 from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import DASH, TIMES
-from drivelab.report.sections.demand_tables import demand_tables, point_table, recovery_tables
-from drivelab.report.sections.values import best_runs_table, merit_table, nines_table
-from drivelab.report.verdict import first_headlines_of_each
+from drivelab.report.sections.steps import RECOVERY_TABLES, demand_tables, point_table
+from drivelab.report.sections.values import merit_table, nines_table
 
 KEY = ("op7", "test")
 POINT = {"name": "max", "step": 1, "threads": 4, "queue_depth": 8, "iops": 5000.0, "mean_latency_us": 6400.0,
@@ -68,15 +66,19 @@ def test_a_point_beyond_the_limit_is_marked() -> None:
     assert not list(point_table(inputs({"points": []}), KEY))
 
 
+def recoveries(cells: pd.DataFrame) -> list[Table]:
+    return [table for declared in RECOVERY_TABLES for table in declared(inputs(cells=cells), KEY)]
+
+
 def test_idle_recovery_by_wait() -> None:
-    (table,) = recovery_tables(inputs(cells=frames.idle((5, 50), 4)), KEY)
+    (table,) = recoveries(frames.idle((5, 50), 4))
     assert table.caption == "Host idle recovery (HIR)"
     assert texts([table])[1] == ["50\u00a0s", "3", "7,000", "7,000", "7,000", "2,000", "3.50"]
 
 
 @pytest.mark.parametrize(("recovers", "note"), [(True, "within 11\u00a0s, in slice 11"), (False, "NOT recovered")])
 def test_cross_stimulus_recovery(recovers: bool, note: str) -> None:
-    (table,) = recovery_tables(inputs(cells=frames.crossed(recovers)), KEY)
+    (table,) = recoveries(frames.crossed(recovers))
     assert note in table.note
     assert texts([table])[0][3] == "200"
 
@@ -93,14 +95,6 @@ def test_a_run_with_fewer_ios_has_fewer_percentiles() -> None:
     assert [row[0] for row in rows][-2:] == ["99.9 %", "99.99 %"]
     assert (rows[-1][1], rows[-1][3]) == (DASH, DASH)
     assert DASH not in (rows[-1][2], rows[-1][4])
-
-
-def test_the_best_run_is_next_to_the_median() -> None:
-    rows = summary(
-        ("SEQ 1024KiB 100/0", "bandwidth_mib_s", 1000.0), ("SEQ 1024KiB 100/0", "best_bandwidth_mb_s", 1100.0)
-    )
-    assert texts(best_runs_table(inputs(summary=rows), KEY)) == [["SEQ 1024KiB 100/0", "1,100", "1,049", DASH, DASH]]
-    assert not list(best_runs_table(inputs(summary=rows.head(1)), KEY))
 
 
 def test_a_figure_of_merit_has_a_warning() -> None:
@@ -168,7 +162,8 @@ def test_cells_may_set_the_active_range(cells: list[dict[str, Any]], words: str)
      "soak: 4 times the capacity written or 24\u00a0h"),
 ])  # fmt: skip
 def test_stop_rules_in_words(step: tuple[str, dict[str, Any]], rule: str) -> None:
-    assert recording_facts.stop_rule(step) == rule
+    kind, fields = step
+    assert f"{kind}: {' or '.join(recording_facts.stop_rules(kind, fields['until']))}" == rule
 
 
 def test_cold_rounds_and_pauses_in_words() -> None:
@@ -199,17 +194,6 @@ def test_a_fill_of_several_passes_in_words() -> None:
 ])  # fmt: skip
 def test_a_purge_in_words(line: dict[str, Any], words: str) -> None:
     assert recording_facts.purge([line]) == words
-
-
-def test_a_sweep_does_not_flood_the_headlines() -> None:
-    headlines = tuple(
-        Headline("+1 %", str(number), FASTER if number == 8 else SAME, "test", place)
-        for place in ("a", "b")
-        for number in range(9)
-    )
-    kept, rest = first_headlines_of_each(headlines)
-    assert [headline.sentence for headline in kept] == ["0", "1", "2", "3", "8"] * 2, "differences are kept"
-    assert [headline.sentence for headline in rest] == ["4", "5", "6", "7"] * 2
 
 
 @pytest.mark.parametrize(("ended_by", "reached"), [("steady state", "YES"), ("time", "NO")])

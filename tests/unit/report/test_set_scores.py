@@ -11,9 +11,9 @@ from drivelab.analysis.values.rows import row
 from drivelab.analysis.values.scores import with_scores
 from drivelab.analysis.values.summary import pooled
 from drivelab.report.first_screen import FirstScreen
+from drivelab.report.headline import headline_tests
 from drivelab.report.inputs import Inputs
 from drivelab.report.sections.comparison import set_scores
-from drivelab.report.verdict import headlines
 
 SETS = {"storage": ["a", "b"], "overall": ["storage", "c"]}
 
@@ -47,7 +47,7 @@ def test_scores_of_each_drive_and_what_a_drive_lacks() -> None:
     assert by_name["storage"][4].small == "no b"
     assert by_name["overall"][4].small == "no storage"
     assert given.measurements == ("a", "b", "c"), "a score has no page"
-    assert [headline.context.partition(";")[0] for headline in headlines(given)][:2] == ["storage", "overall"]
+    assert [delta["measurement"] for delta in headline_tests(given, "deltas")][:2] == ["storage", "overall"]
 
 
 def test_a_study_without_scores_has_no_table() -> None:

@@ -14,6 +14,7 @@ from stages import conditioned
 
 from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.values.summary import summary_table
+from drivelab.campaign.check import check_engines
 from drivelab.campaign.traces import check_application
 from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError
@@ -23,7 +24,6 @@ from drivelab.run.application import enough, next_is_cold
 from drivelab.run.clock_device import ClockDevice
 from drivelab.run.measure import measure
 from drivelab.trace.parquet_schema import read_trace
-from drivelab.workflow.check import check_engines
 
 pytestmark = pytest.mark.usefixtures("project")
 

@@ -13,8 +13,7 @@ import replay_frames
 from detector_tables import rounds_table
 from doors import carried_out
 
-from drivelab.analysis.exclusions import exclusions_table
-from drivelab.analysis.recording_facts import recording_facts
+from drivelab.analysis.exclusions import exclusions_table, recording_facts
 from drivelab.analysis.values.summary import summary_table
 from drivelab.collect.replays import replay_tables
 from drivelab.collect.soundness_of_runs import application_runs

@@ -101,7 +101,7 @@ def test_a_capture_restores_the_tracer(kernel: Kernel) -> None:
     assert list(kernel.base.parent.glob("*.ring.*")) == []
     counts = counted(kernel.base)
     assert (counts.by_cpu, counts.completions) == ({0: 100, 1: 200}, 300)
-    assert capture.processes() == {12: "kworker/0:1H", 77: "a name"}
+    assert capture.processes == {12: "kworker/0:1H", 77: "a name"}
     assert not (kernel.run / "ftrace.json").exists()
 
 

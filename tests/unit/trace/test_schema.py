@@ -33,7 +33,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"t\.parquet: the trace does not exist"):
         read_trace(path)
     path.write_bytes(b"no Parquet at all")
-    with pytest.raises(UserError, match=r"t\.parquet: is not a readable Parquet file"):
+    with pytest.raises(UserError, match=r"t\.parquet: is not a trace of drivelab \(Parquet\)"):
         read_trace(path)
     pq.write_table(pa.table({"a": [1]}), path)
     with pytest.raises(UserError, match=r"t\.parquet: is not a trace of format 2"):

@@ -16,21 +16,22 @@ import grimp
 import pytest
 from waits import wait_until
 
+from drivelab.campaign import check
 from drivelab.campaign.planning import Campaign
+from drivelab.core import heartbeat
 from drivelab.core.errors import UserError
+from drivelab.core.heartbeat import SILENT_S
 from drivelab.plan.hosts import this_host
 from drivelab.plan.places import RESTORED_MARKER, ROOT
 from drivelab.plan.plan import Plan
 from drivelab.recording.folders import RUN_LOCK, is_recorded
 from drivelab.recording.writer import Recording
 from drivelab.replay import native
-from drivelab.run.progress import SILENT_S
+from drivelab.run.study_lock import hold
 from drivelab.trace.capturing.capture_report import boot_id
-from drivelab.workflow import check, locks
 from drivelab.workflow import facts as module
 from drivelab.workflow.facts import ALWAYS, Facts, digest
 from drivelab.workflow.load import load
-from drivelab.workflow.locks import hold
 
 REPLAY = {"engine": "native", "prefill": "none"}
 
@@ -145,7 +146,7 @@ def test_changed_facts_are_another_and_the_only_file(tmp_path: Path) -> None:
 
 LOCK = """\
 import os, sys, pathlib
-from drivelab.workflow.locks import hold
+from drivelab.run.study_lock import hold
 lock = hold(pathlib.Path(sys.argv[1]), 'mine')
 """
 HOLD = f"{LOCK}print(lock)"
@@ -218,7 +219,7 @@ def test_this_kernels_lock_decides_about_its_own_processes(tmp_path: Path, known
 
 
 def test_a_run_shows_that_it_is_alive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(locks, "HEARTBEAT_S", 0.01)
+    monkeypatch.setattr(heartbeat, "PERIOD_S", 0.01)
     lock = hold(tmp_path, "mine")
     assert lock is not None
     os.utime(tmp_path / RUN_LOCK, (0, 0))

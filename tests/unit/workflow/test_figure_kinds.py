@@ -36,15 +36,15 @@ WAIT = {"phase": "idle", "phase_pass": 1, "phase_value": "5s"}
 
 
 @pytest.mark.parametrize(("steps", "kinds"), [
-    pytest.param([loop(cells((512, 4096), (100, 65, 0)))], {"steady", "one_mix", "grid", "surface", "mix_lines"},
+    pytest.param([loop(cells((512, 4096), (100, 65, 0)))], {"steady", "one_mix", "grid", "surface", "mixes"},
                  id="block sizes by mixes"),
     pytest.param([loop(cells((512, 4096), (100, 0)))], {"steady", "grid", "surface", "by_mix"}, id="reads and writes"),
     pytest.param([loop(cells((512, 4096), (100, 65, 0)), LATENCY)],
-                 {"steady", "grid", "surface", "maximum", "maximum_surface", "mix_lines", "by_mix"}, id="latency"),
+                 {"steady", "grid", "surface", "maximum", "maximum_surface", "mixes", "by_mix"}, id="latency"),
     pytest.param([loop(cells((512,), (100, 65, 0)), LATENCY)], {"steady", "grid", "maximum", "mixes", "by_mix"},
                  id="latency of one size"),
     pytest.param([loop(cells((4096, 65536), (100, 50, 0)), THROUGHPUT)],
-                 {"steady", "grid", "surface", "by_mix", "mix_lines"}, id="throughput"),
+                 {"steady", "grid", "surface", "by_mix", "mixes"}, id="throughput"),
     pytest.param([loop(cells(shares=(100, 50, 0)))], {"steady", "one_mix", "grid", "mixes"},
                  id="read shares at one size"),
     pytest.param([loop(cells(shares=(100, 0)))], {"steady", "grid", "by_mix"}, id="reads and writes at one size"),
@@ -52,7 +52,7 @@ WAIT = {"phase": "idle", "phase_pass": 1, "phase_value": "5s"}
     pytest.param([loop(cells())], {"steady", "one_mix"}, id="one cell"),
     pytest.param([loop(cells((512, 4096), (100, 0))[:3])], {"steady", "one_mix", "repeats"}, id="a hole in the grid"),
     pytest.param([loop([*cells((512, 4096), (100, 0)), *cells((512, 4096), (100, 0), alignment_offset_bytes=512)])],
-                 {"steady", "one_mix", "repeats", "shifted"}, id="cells that a grid cannot distinguish"),
+                 {"steady", "one_mix", "repeats"}, id="cells that a grid cannot distinguish"),
     pytest.param([loop(cells((512, 4096), (100, 0)), ROUNDS)], {"repeats"}, id="rounds"),
     pytest.param([loop([cell for start in (0.0, 0.5, 0.9) for cell in cells(range_start=start)], ROUNDS)],
                  {"repeats", "zones"}, id="positions"),
@@ -85,7 +85,7 @@ WAIT = {"phase": "idle", "phase_pass": 1, "phase_value": "5s"}
                   loop(cells(), ROUNDS, phase="working", phase_pass=1)],
                  {"repeats", "states", "soak", "volume", "sliced", "histogram"}, id="two states of a drive"),
     pytest.param([soak(), loop(demands((1, 1), (1, 4), (4, 4))), soak(**TURN, point={}), soak(65, **TURN)],
-                 {"soak", "steady", "one_mix", "demand", "turns", "points"}, id="points of a sweep"),
+                 {"soak", "steady", "one_mix", "demand", "turns"}, id="points of a sweep"),
     pytest.param([loop(cells()), soak()], {"steady", "one_mix", "soak", "histogram", "sliced"},
                  id="latencies of a settled drive"),
     pytest.param([{"replay": {}}], {"replay"}, id="a replay"),
@@ -96,12 +96,6 @@ WAIT = {"phase": "idle", "phase_pass": 1, "phase_value": "5s"}
 ])  # fmt: skip
 def test_kinds(steps: list[dict[str, Any]], kinds: set[str]) -> None:
     assert figure_kinds({"measure": steps}) == kinds
-
-
-def test_cpu_use_is_drawn_only_in_real_time() -> None:
-    sweep = {"measure": [loop(demands((1, 1), (1, 4), (4, 4)))]}
-    assert "demand_cpu" in figure_kinds(sweep | {"clock": "wall"})
-    assert "demand_cpu" not in figure_kinds(sweep | {"clock": "virtual"})
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,8 @@ GRID = {"loop": {"cells": [cell | {"block_size_bytes": size} for size in (512, 4
                  "until": {"window": 5, "max_rounds": 25, "track": [{"metric": "iops"}]}}}  # fmt: skip
 
 
-def plan(drive: str, *steps: dict[str, Any], capacity: str | None = "64MiB", **subject: Any) -> Plan:
-    virtual = {"drive": {} if capacity is None else {"virtual": {"capacity": capacity}}}
-    return Plan(
-        {"measure": list(steps), "clock": "virtual", **virtual, **subject}, {"drive": drive, "measurement": "m"}
-    )
+def plan(drive: str, *steps: dict[str, Any], **subject: Any) -> Plan:
+    return Plan({"measure": list(steps), "clock": "virtual", **subject}, {"drive": drive, "measurement": "m"})
 
 
 def both(*steps: dict[str, Any], **subject: Any) -> tuple[str, ...]:
@@ -44,7 +41,6 @@ def both(*steps: dict[str, Any], **subject: Any) -> tuple[str, ...]:
     pytest.param(loop(queue_depth=(1, 4, 16)), {"comparison", "drives_ramp"}, id="depths"),
     pytest.param(loop(read_share=(100, 50, 0)), {"comparison", "drives_mixes"}, id="mixes"),
     pytest.param(loop(read_share=(100, 0)), {"comparison"}, id="no mix"),
-    pytest.param(loop(alignment_offset_bytes=(0, 512)), {"comparison", "drives_alignment"}, id="alignment"),
     pytest.param(loop(range_start=(0.0, 0.4, 0.8)), {"comparison", "drives_zones"}, id="zones"),
     pytest.param({"application": {}}, {"comparison", "drives_application"}, id="an application"),
     pytest.param({"replay": {}}, {"comparison"}, id="a replay"),
@@ -57,22 +53,9 @@ def test_a_single_drive_has_no_comparison() -> None:
     assert kinds_over_drives([plan("a", SOAK), plan("a", SOAK)], "a") == ()
 
 
-def test_drives_with_several_recordings_show_their_variation() -> None:
-    plans = [plan("a", SOAK), plan("a", SOAK), plan("b", SOAK), plan("b", SOAK)]
-    assert "drives_variation" in kinds_over_drives(plans, "a")
-
-
 def test_without_the_basis_there_are_lines_but_no_deltas() -> None:
     kinds = kinds_over_drives([plan("b", SOAK), plan("c", SOAK)], "a")
     assert set(kinds) == {"drives_latency", "drives_strip", "drives_volume"}
-
-
-def test_different_or_unknown_capacities_have_a_figure() -> None:
-    small, large, real = plan("a", SOAK), plan("b", SOAK, capacity="128MiB"), plan("c", SOAK, capacity=None)
-    assert "drives_capacity" in kinds_over_drives([small, large], "a")
-    assert "drives_capacity" in kinds_over_drives([small, real], "a")
-    platforms = [plan(f"c@{name}", SOAK, capacity=None) for name in ("one", "two")]
-    assert "drives_capacity" not in kinds_over_drives(platforms, "c@one")
 
 
 def test_latencies_of_different_workloads_do_not_share_a_figure() -> None:

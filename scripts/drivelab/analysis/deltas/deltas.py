@@ -17,10 +17,11 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.deltas.differences import differing, forbidden
-from drivelab.analysis.deltas.doubts import OVER_RECORDINGS, WORKLOAD_FACETS, doubts, remarks, without_loads
+from drivelab.analysis.deltas.doubts import WORKLOAD_FACETS, doubts, of_one_recording, remarks
 from drivelab.analysis.deltas.inference import adjusted, p_values
 from drivelab.analysis.deltas.judging import judged, percent, unsure
 from drivelab.analysis.deltas.recordings import Floats, Ratios, ratios
+from drivelab.analysis.values.summary import pooled
 from drivelab.analysis.verdict import CANNOT_TELL, NOT_COMPARED
 from drivelab.criteria.repeats import FEWEST
 from drivelab.tables.schemas import SCHEMAS
@@ -30,7 +31,7 @@ MARGIN_PCT = 5.0
 CONFIDENCE_PCT = 95.0
 _SAME_VALUE = ["measurement", "protocol", "cell_label", "metric", "kind", "unit"]
 _REPEATS = re.compile(r"\b(median|mean|best) of \d+")
-_SHARED_FIELDS = ("cell_label", "metric", "kind", "alike", "paired")
+_SHARED_FIELDS = ("cell_label", "metric", "kind", "alike")
 _SIDE_FIELDS = ("drive", "statistic", "verdict", "taint_reason", "logs", "reduced", "virtual", "clock")
 _SIDES = ("basis", "comparison")
 _SIGNS = {"time": -1.0, "speed": 1.0, "score": 1.0}
@@ -99,7 +100,13 @@ def deltas_table(
     pairs = pairs.assign(paired=[_in_blocks(one, other, started or {}) for one, other in sides])
     if pairs.empty:
         return pd.DataFrame(columns=SCHEMAS["deltas"].names)
-    unaccepted = _unaccepted(pairs, differences if unintended == "forbid" else None)
+    by_pair: dict[tuple[str, str, str], list[str]] = {}
+    if differences is not None and unintended == "forbid":
+        for row in forbidden(differences).itertuples():
+            words = differing(row.facet, row.basis_value, row.comparison_value)
+            by_pair.setdefault((row.measurement, row.basis, row.comparison), []).append(words)
+    keys = zip(pairs["measurement"], pairs["drive_basis"], pairs["drive_comparison"], strict=True)
+    unaccepted = [by_pair.get(key, []) for key in keys]
     records = _records(pairs)
     doubts_by_pair = [doubts(pair) for pair in records]
     allowed = np.array([not names for names in unaccepted], dtype=bool)
@@ -112,9 +119,11 @@ def deltas_table(
     alpha = 1 - confidence_pct / 100
     ratios_by_pair = _ratios(pairs, comparable, without_doubt)
     p = p_values(ratios_by_pair, math.log1p(margin_pct / 100))
+    to_basis, to_comparison = (np.log1p(pairs[f"asymptote_pct_{side}"].astype(float) / 100) for side in _SIDES)
+    settling = pairs["kind"].map(_SIGNS) * (to_comparison - to_basis)
     tested = {
         "delta_pct": pd.Series(percent(ratios_by_pair.logs), index=pairs.index).where(allowed),
-        "asymptote_delta_pct": _of_asymptotes(pairs, ratios_by_pair.logs).where(comparable),
+        "asymptote_delta_pct": (100 * np.expm1(settling + ratios_by_pair.logs) + 0.0).where(comparable),
         "disturbance_pct": pairs["disturbance_pct"],
         "log_error": pd.Series(ratios_by_pair.errors, index=pairs.index),
         "freedom": pd.Series(ratios_by_pair.freedom, index=pairs.index).where(np.isfinite(ratios_by_pair.errors)),
@@ -122,9 +131,7 @@ def deltas_table(
         "equivalence_p": pd.Series(p.equivalence, index=pairs.index),
     }
     cells = [pairs[name] for name in ("drive_comparison", "measurement", "cell_label")]
-    table = _described(pairs).assign(
-        **tested, margin_pct=margin_pct, remarks=[remarks(pair, alpha) for pair in records]
-    )
+    table = _described(pairs).assign(**tested, margin_pct=margin_pct, remarks=[remarks(pair) for pair in records])
     reasons = [names or pair_doubts for names, pair_doubts in zip(unaccepted, doubts_by_pair, strict=True)]
     undecided = [NOT_COMPARED if names else CANNOT_TELL for names in unaccepted]
     table = table.assign(verdict=undecided, doubts=reasons)
@@ -135,6 +142,12 @@ def deltas_table(
     return judged(table, difference, equivalence, confidence_pct)[SCHEMAS["deltas"].names]
 
 
+def _logs(values: Any) -> Floats:
+    """Return the logarithms of values; NaN for those that are not positive numbers."""
+    numbers = np.array(values, dtype=float)
+    return np.log(np.where(np.isfinite(numbers) & (numbers > 0), numbers, np.nan))
+
+
 def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each common value, columns `…_basis` and `…_comparison`.
 
@@ -143,10 +156,11 @@ def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     # a median of 3 rounds and a median of 5 are the same statistic, and so are values of 1 recording and of 3
     sides = [
         side.assign(
-            of=without_loads(side["statistic"])
-            .str.replace(OVER_RECORDINGS, "", regex=True)
-            .str.replace(_REPEATS, r"\1 of N", regex=True),
-            logs=[_logs(row) for row in side[["value", "samples", "scope"]].itertuples(index=False)],
+            of=[_REPEATS.sub(r"\1 of N", of_one_recording(statistic)) for statistic in side["statistic"]],
+            logs=[
+                _logs(samples if scope == "recordings" else [value])
+                for value, samples, scope in zip(side["value"], side["samples"], side["scope"], strict=True)
+            ],
         )
         for side in (others, reference)
     ]
@@ -181,30 +195,14 @@ def _records(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _unaccepted(pairs: pd.DataFrame, differences: pd.DataFrame | None) -> list[list[str]]:
-    """Return the unintended differences of each pair. `differences` is None where they are allowed."""
-    by_pair: dict[tuple[str, str, str], list[str]] = {}
-    if differences is not None:
-        for row in forbidden(differences).itertuples():
-            difference = differing(row.facet, row.basis_value, row.comparison_value)
-            by_pair.setdefault((row.measurement, row.basis, row.comparison), []).append(difference)
-    keys = zip(pairs["measurement"], pairs["drive_basis"], pairs["drive_comparison"], strict=True)
-    return [by_pair.get(key, []) for key in keys]
-
-
-def _logs(value: Any) -> Floats:
-    """Return the logarithms of the values of all recordings; NaN for values that are not positive numbers."""
-    values = np.array(value.samples if value.scope == "recordings" else [value.value], dtype=float)
-    return np.log(np.where(np.isfinite(values) & (values > 0), values, np.nan))
-
-
 def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doubt: npt.NDArray[np.bool_]) -> Ratios:
     """Return the ratios of all pairs, positive for an improvement.
 
     The error is NaN for pairs that are not comparable and for fewer than FEWEST recordings on a side. Values in
     doubt, and disturbed ones, are left out of the scatter of the others, because their scatter differs.
     """
-    positive = _positive(pairs["value_basis"]) & _positive(pairs["value_comparison"])
+    values = pairs[[f"value_{side}" for side in _SIDES]]
+    positive = ((values > 0) & np.isfinite(values)).all(axis=1)
     for pair in pairs[pairs["alike"] & ~positive].itertuples():
         delta(pair.value_basis, pair.value_comparison, pair.kind)  # raises the error that names the value
     signs = pairs["kind"].map(_SIGNS)
@@ -227,16 +225,6 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
     return Ratios((signs * logs).to_numpy(dtype=float), errors, freedom, unsure(pairs))
 
 
-def _of_asymptotes(pairs: pd.DataFrame, logs: Floats) -> pd.Series:
-    """Return the deltas in percent that the fitted asymptotes have; NaN where a value has none."""
-    basis, comparison = (np.log1p(pairs[f"asymptote_pct_{side}"].astype(float) / 100) for side in _SIDES)
-    return pd.Series(percent(logs + pairs["kind"].map(_SIGNS).to_numpy() * (comparison - basis)), index=pairs.index)
-
-
-def _positive(values: pd.Series) -> pd.Series:
-    return np.isfinite(values) & (values > 0)
-
-
 def _described(pairs: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that describe the two values themselves."""
     values = {f"{side}_value": pairs[f"value_{side}"] for side in _SIDES}
@@ -250,3 +238,35 @@ def _described(pairs: pd.DataFrame) -> pd.DataFrame:
         **{**values, **counts, **either},
         clock=[" and ".join(sorted(set(both), reverse=True)) for both in clocks],
     )
+
+
+def model_deltas(
+    summary: pd.DataFrame,
+    models: Mapping[str, str],
+    basis: str,
+    *,
+    margin_pct: float = MARGIN_PCT,
+    confidence_pct: float = CONFIDENCE_PCT,
+) -> pd.DataFrame:
+    """Make a table like `deltas` of the other models against that of the drive `basis`.
+
+    `summary` has all drives; `models` has the model of each drive that has one. A verdict needs three specimens a side.
+    `basis_n` and `comparison_n` count specimens, and so do `recordings_needed`, doubts and remarks. Empty without a
+    second model.
+    """
+    of_models = summary[summary["drive"].isin(models)]
+    specimens = of_models.assign(
+        drive=of_models["drive"].map(models),
+        recording=of_models["drive"],
+        run=1,
+        n=1,
+        samples=[[value] for value in of_models["value"]],
+        scope="recordings",
+    )
+    values = pooled([{str(name): value for name, value in row.items()} for row in specimens.to_dict("records")])
+    if values["drive"].nunique() < 2 or models.get(basis) not in set(values["drive"]):
+        return pd.DataFrame(columns=SCHEMAS["deltas"].names)
+    deltas = deltas_table(values, models[basis], margin_pct=margin_pct, confidence_pct=confidence_pct)
+    for column in ("doubts", "remarks"):
+        deltas[column] = [[words.replace("recordings", "specimens") for words in of_one] for of_one in deltas[column]]
+    return deltas

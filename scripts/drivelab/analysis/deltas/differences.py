@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 import pandas as pd
 
@@ -39,7 +39,10 @@ def differences_table(
     differ; None means those that `intended_by` gives for the pair. Kinds in ALWAYS are always intended. Raises
     UserError for an intended name that is neither a kind nor a facet of any recording.
     """
-    by_side = _values(conditions)
+    of_facets = conditions.groupby(["measurement", "drive", "facet"], sort=False)["value"]
+    by_side: dict[tuple[str, str], dict[str, str]] = {}
+    for (measurement, drive, facet), values_of in of_facets:
+        by_side.setdefault((measurement, drive), {})[facet] = _SEVERAL.join(sorted(set(values_of)))
     kinds = {row.facet: row.kind for row in conditions[["facet", "kind"]].drop_duplicates().itertuples()}
     for name in intended or ():
         if kinds and name not in (*KINDS, *kinds):
@@ -57,17 +60,13 @@ def differences_table(
                 continue
             key = {"measurement": measurement, "basis": basis, "comparison": comparison}
             for facet in dict.fromkeys([*sides[0], *sides[1]]):
-                values = [_value(side, facet) for side in sides]
+                unlisted = OTHER_OPTIONS if facet.startswith(FIO_OPTION) else facet
+                values = [side.get(facet, side.get(unlisted, NOT_RECORDED)) for side in sides]
                 if values[0] != values[1] or unknown(*values):
                     kind = CANNOT_ACT if cannot_act(facet, *sides) else kinds[facet]
                     difference = {"facet": facet, "kind": kind, "basis_value": values[0], "comparison_value": values[1]}
                     rows.append({**key, **difference, "intended": kind in expected or facet in expected})
     return pd.DataFrame(rows, columns=SCHEMAS["differences"].names).astype({"intended": bool})
-
-
-def _value(side: Mapping[str, str], facet: str) -> str:
-    other = side.get(OTHER_OPTIONS, NOT_RECORDED) if facet.startswith(FIO_OPTION) else NOT_RECORDED
-    return side.get(facet, other)
 
 
 def intended_by(basis: str, comparison: str) -> tuple[str, ...]:
@@ -127,15 +126,3 @@ def differing(facet: str, basis_value: object, comparison_value: object) -> str:
     if facet == STEPS:
         return "the steps of the protocol differ"
     return f"{facet} differs: {basis_value} and {comparison_value}"
-
-
-def _values(conditions: pd.DataFrame) -> Mapping[tuple[str, str], Mapping[str, str]]:
-    """Return {(measurement, drive): {facet: value}}, in the order of the table."""
-    by_side: dict[tuple[str, str], dict[str, list[str]]] = {}
-    for row in conditions.itertuples():
-        facets = by_side.setdefault((row.measurement, row.drive), {})
-        facets.setdefault(row.facet, []).append(row.value)
-    return {
-        side: {facet: _SEVERAL.join(sorted(set(values))) for facet, values in facets.items()}
-        for side, facets in by_side.items()
-    }

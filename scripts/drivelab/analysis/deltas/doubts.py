@@ -14,7 +14,6 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.deltas.differences import NOT_RECORDED, differing
-from drivelab.analysis.deltas.inference import least_p
 from drivelab.analysis.values.application_values import SIMULATED
 from drivelab.analysis.verdict import FINE, HOST_LIMITED, TAINTED
 from drivelab.criteria.inert import IO_PATH
@@ -23,6 +22,7 @@ from drivelab.criteria.taint import CAUSES, causes, worst
 from drivelab.tables.labels import demand
 
 _LOAD = r"T\d+Q\d+"
+_OVER_RECORDINGS = re.compile(r", (?:geometric )?mean of \d+ recordings")
 _AT_LOADS = re.compile(rf", at {_LOAD}(?: or {_LOAD})*")
 
 
@@ -47,14 +47,15 @@ def loads(statistic: str) -> tuple[str, ...]:
     return tuple(re.findall(_LOAD, match[0])) if match else ()
 
 
-def without_loads(statistics: pd.Series) -> pd.Series:
-    """Return the statistics without their load suffix."""
-    return statistics.str.replace(_AT_LOADS, "", regex=True)
-
-
 def without_load(statistic: str) -> str:
-    """Return one statistic without its load suffix."""
+    """Return a statistic without its load suffix."""
     return _AT_LOADS.sub("", statistic)
+
+
+@cache
+def of_one_recording(statistic: str) -> str:
+    """Return a statistic without its load, and without what several recordings add to that of one."""
+    return _OVER_RECORDINGS.sub("", without_load(statistic))
 
 
 def _suffix(names: Iterable[str]) -> str:
@@ -75,8 +76,6 @@ TOO_FEW = "too few recordings"
 DIFFERENT_STATISTICS = "different statistics"
 NOT_SETTLED_BY_MORE = (DIFFERENT_STATISTICS, SCATTER_UNKNOWN)
 """Beginnings of doubts that more recordings do not settle."""
-OVER_RECORDINGS = re.compile(r", (?:geometric )?mean of \d+ recordings")
-"""What a statistic over several recordings adds to that of one."""
 _SIDES = ("basis", "comparison")
 _OTHER_CONDITIONS = (
     ("reduced", "only one of them is reduced"),
@@ -91,15 +90,12 @@ def doubts(pair: Pair) -> list[str]:
 
     Different statistics (`alike` is false) come first.
     """
-    doubts_found = [] if pair["alike"] else [_different_statistics(pair)]
-    doubts_found += [
-        f"{pair[f'drive_{side}']}: {_fault(pair[f'verdict_{side}'], pair[f'taint_reason_{side}'])}"
-        for side in _SIDES
-        if pair[f"verdict_{side}"] not in (*FINE, HOST_LIMITED)
-    ]
-    doubts_found += [
-        f"{pair[f'drive_{side}']}: {doubt}" for side in _SIDES if (doubt := _host_limited(pair, side)) is not None
-    ]
+    doubts_found = []
+    if not pair["alike"]:
+        named = (f"{pair[f'drive_{side}']}: {of_one_recording(pair[f'statistic_{side}'])}" for side in _SIDES)
+        doubts_found.append(f"{DIFFERENT_STATISTICS} ({'; '.join(named)})")
+    for fault in (_fault, _host_limited):
+        doubts_found += [f"{pair[f'drive_{side}']}: {doubt}" for side in _SIDES if (doubt := fault(pair, side))]
     doubts_found += [
         doubt for column, doubt in _OTHER_CONDITIONS if pair[f"{column}_basis"] != pair[f"{column}_comparison"]
     ]
@@ -108,20 +104,14 @@ def doubts(pair: Pair) -> list[str]:
     return doubts_found + _different_workload_facets(pair) + _sample_doubts(pair)
 
 
-def remarks(pair: Pair, alpha: float) -> list[str]:
-    """Return what the verdict does not show; `alpha` is the level of the test."""
+def remarks(pair: Pair) -> list[str]:
+    """Return what the verdict does not show."""
     notes = []
     if pair["kind"] != "time" and (note := _different_point_loads(pair)):
         notes.append(note)
     unknown = [str(pair[f"drive_{side}"]) for side in _SIDES if pair.get(f"{LOAD}_{side}") == NOT_KNOWN]
     if unknown:
         notes.append(f"the load of {' and '.join(unknown)} is not known and may differ")
-    counts = sorted(len(pair[f"logs_{side}"]) for side in _SIDES)
-    if pair["alike"] and counts[0] >= FEWEST and (least := least_p(*counts, paired=pair["paired"])) > alpha:
-        notes.append(
-            f"{counts[0]} against {counts[1]} recordings: a rank test cannot reach below p = {least:.2f}, "
-            "so the verdict assumes log-normal values"
-        )
     if SIMULATED in f"{pair['statistic_basis']} {pair['statistic_comparison']}":
         notes.append(f"no application ran: {SIMULATED}")
     return notes
@@ -151,19 +141,12 @@ def _different_workload_facets(pair: Pair) -> list[str]:
     return doubts_found
 
 
-def _different_statistics(pair: Pair) -> str:
-    """Name both statistics: `different statistics (a: window average; b: average of the whole soak)`."""
-    statistics = [OVER_RECORDINGS.sub("", without_load(str(pair[f"statistic_{side}"]))) for side in _SIDES]
-    drives = [pair[f"drive_{side}"] for side in _SIDES]
-    named = "; ".join(f"{drive}: {statistic}" for drive, statistic in zip(drives, statistics, strict=True))
-    return f"{DIFFERENT_STATISTICS} ({named})"
-
-
-def _fault(verdict: str, taint_reason: object) -> str:
-    """Return the verdict, followed by the reasons of a taint in parentheses."""
-    if verdict != TAINTED or not isinstance(taint_reason, str):
-        return verdict
-    return f"{verdict} ({taint_reason.replace('; ', ', ')})"
+def _fault(pair: Pair, side: str) -> str | None:
+    """Return the verdict if it is a fault of the drive or its host, and the reasons of a taint in parentheses."""
+    verdict, reason = str(pair[f"verdict_{side}"]), pair[f"taint_reason_{side}"]
+    if verdict in (*FINE, HOST_LIMITED):
+        return None
+    return f"{verdict} ({reason.replace('; ', ', ')})" if verdict == TAINTED and isinstance(reason, str) else verdict
 
 
 def _host_limited(pair: Pair, side: str) -> str | None:
@@ -219,6 +202,11 @@ def numbered(doubts: Iterable[Sequence[str]]) -> tuple[list[tuple[int, ...]], li
             notes.setdefault(_kind(doubt), []).append(doubt)
         marks.append(tuple(sorted(list(notes).index(kind) + 1 for kind in kinds)))
     return marks, [_merged(same_kind) for same_kind in notes.values()]
+
+
+def mark(numbers: tuple[int, ...]) -> str:
+    """Return a reference to notes by number, as ` [1, 2]`, or nothing."""
+    return f" [{', '.join(map(str, numbers))}]" if numbers else ""
 
 
 def taint_causes(doubt: str) -> list[str]:

@@ -10,20 +10,16 @@ then agree: what is called different has an interval without zero, what is calle
 
 from __future__ import annotations
 
-import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import compress
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import special
 
 from drivelab.analysis.deltas.recordings import ROUNDING, Floats, Ratios
-
-Places = npt.NDArray[np.intp]
+from drivelab.core.grouping import grouped
+from drivelab.tables.labels import known_by_throughput
 
 
 @dataclass(frozen=True)
@@ -57,11 +53,6 @@ def interval(ratios: Ratios, outside: Floats) -> tuple[Floats, Floats]:
     """Return both ends of intervals of the logarithms that miss the true ratio with probability `outside`."""
     half = np.abs(special.stdtrit(ratios.freedom, outside / 2)) * ratios.errors + ratios.unsure
     return ratios.logs - half, ratios.logs + half
-
-
-def least_p(basis_n: int, comparison_n: int, *, paired: bool = False) -> float:
-    """Return the smallest two-sided p-value that a rank test can reach; of pairs, a signed-rank test."""
-    return 2 / (2**basis_n if paired else math.comb(basis_n + comparison_n, basis_n))
 
 
 TWINS = ("iops", "bandwidth_mib_s", "mean_latency_us")
@@ -109,46 +100,61 @@ def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series
     """
     from scipy.stats import false_discovery_control  # slow, and not needed by those who read results
 
-    known = p_values.notna()
+    known = np.flatnonzero(p_values.notna())
+    keys = [f"key {place}" for place in range(len(cells))]
+    named = pd.DataFrame({key: column.to_numpy()[known] for key, column in zip(keys, cells, strict=True)}, dtype=str)
+    named = named.assign(metric=metrics.to_numpy()[known], p=p_values.to_numpy(dtype=float)[known])
+    is_twin = named["metric"].isin(TWINS) & ~named[keys[-1]].str.startswith(_OF_PASSES)
+    alone, twins = named[~is_twin], named[is_twin]
+    twins = twins.assign(turn=twins.groupby([*keys, "metric"]).cumcount())  # a cell may occur twice
+    twins = twins.assign(cell=twins.groupby([*keys, "turn"], sort=False).ngroup())
+    wide = twins.pivot(index="cell", columns="metric", values="p").reindex(columns=TWINS)
     p, critical = np.full((2, len(p_values)), np.nan)
-    values = p_values[known].to_numpy(dtype=float)
-    *_, labels = keys = [column[known].tolist() for column in cells]
-    metric_of = metrics[known].tolist()
-    is_twin = np.array([metric in TWINS and compared(label, metric) == TWINS[0]
-                        for label, metric in zip(labels, metric_of, strict=True)], dtype=bool)  # fmt: skip
-    cell, column = _numbered(zip(*keys, metric_of, strict=True), is_twin)
-    wide = np.full((cell.max(initial=-1) + 1, len(TWINS)), np.nan)
-    wide[cell, column] = values[is_twin]
-    places = np.flatnonzero(known)
-    alone, twins = places[~is_twin], places[is_twin]
-    for place, metric in enumerate(TWINS):
-        by_cell = wide[:, place]
-        for other in range(len(TWINS)):
-            by_cell = np.where(np.isnan(by_cell), wide[:, other], by_cell)
-        controlled = false_discovery_control(np.concatenate([values[~is_twin], by_cell]), method="bh")
+    for metric in TWINS:
+        by_cell = wide[[metric, *TWINS]].bfill(axis=1).iloc[:, 0]
+        controlled = false_discovery_control([*alone["p"], *by_cell], method="bh")
         rejected = int((controlled <= level).sum())
-        of_metric = twins[column == place]
-        p[of_metric] = controlled[len(alone) + cell[column == place]]
-        of_family = of_metric
+        of_metric = twins[twins["metric"] == metric]
+        p[known[of_metric.index]] = controlled[len(alone) + of_metric["cell"].to_numpy()]
+        of_family = known[of_metric.index]
         if metric == TWINS[0]:
-            p[alone] = controlled[: len(alone)]
-            of_family = np.concatenate([alone, of_metric])
+            p[known[alone.index]] = controlled[: len(alone)]
+            of_family = np.concatenate([known[alone.index], of_family])
         if rejected:
             critical[of_family] = rejected * level / len(controlled)
     return Adjusted(pd.Series(p, index=p_values.index), pd.Series(critical, index=p_values.index))
 
 
-def _numbered(keys: Iterable[tuple[str, ...]], is_twin: npt.NDArray[np.bool_]) -> tuple[Places, Places]:
-    """Return the number of the cell of each twin, and the place of its metric in TWINS.
+@dataclass(frozen=True)
+class Value:
+    """What identifies a value of a comparison, and what is said about it."""
 
-    The last element of a key is the metric; the others identify the cell. A cell may occur twice.
+    place: Hashable
+    """Measurement, or compared drive."""
+    cell_label: str
+    metric: str
+    said: Hashable = None
+    """Verdict and reasons: a twin with others is shown by itself."""
+
+
+def main_values(
+    values: Sequence[Value], tracked: frozenset[tuple[Hashable, str, str]] = frozenset()
+) -> dict[int, list[int]]:
+    """Return the positions of the values to show, each with the positions of the twins that say the same.
+
+    IOPS, throughput and mean latency of a cell are one comparison. The main one is the tracked metric, else throughput
+    for large blocks and IOPS for small blocks, else the first present. `tracked` has (place, cell label, metric). Cells
+    keep their order, and so do the other values of a cell, after the main one.
     """
-    cells: dict[tuple[tuple[str, ...], int], int] = {}
-    seen: Counter[tuple[str, ...]] = Counter()
-    numbers, columns = [], []
-    for key in compress(keys, is_twin):
-        *cell, metric = key
-        numbers.append(cells.setdefault((tuple(cell), seen[key]), len(cells)))
-        columns.append(TWINS.index(metric))
-        seen[key] += 1
-    return np.array(numbers, dtype=np.intp), np.array(columns, dtype=np.intp)
+    cells = grouped(range(len(values)), lambda position: (values[position].place, values[position].cell_label))
+    shown: dict[int, list[int]] = {}
+    for (place, label), positions in cells.items():
+        twins = [position for position in positions if compared(label, values[position].metric) == TWINS[0]]
+        known_by = "bandwidth_mib_s" if known_by_throughput(label) else TWINS[0]
+        ranked = sorted(twins, key=lambda position: (
+            (place, label, values[position].metric) not in tracked, values[position].metric != known_by))  # fmt: skip
+        main = (ranked or positions)[0]
+        same = [position for position in twins if position != main and values[position].said == values[main].said]
+        shown[main] = same
+        shown |= {position: [] for position in positions if position != main and position not in same}
+    return shown

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from drivelab.analysis.detectors.courses import CERTAIN, alike_but, combined
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
+from drivelab.analysis.detectors.courses import CERTAIN, WITHIN_SCATTER, alike_but, combined
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording
 
 LEAST_INDEX_PCT = 10.0
 """The deviation that the PTS allows a steady rate: mixes closer than this lie on the line (ours)."""
@@ -25,33 +25,17 @@ class Bathtub:
     1 / (r / X(1) + (1 - r) / X(0)) instead (time sharing). This also lies below the line.
     """
 
+    read_share_pct: int
     index_pct: float
     """100 (1 - X(r) / L(r)); negative above the line."""
-    read_share_pct: int
-    iops: float
-    line_iops: float
-    sharing_iops: float
-    """IOPS expected from time sharing: the harmonic mean."""
+    below_sharing_pct: float
+    """The same for what time sharing explains."""
     below_both: bool
     """Whether the mix is slower than pure reads and pure writes: a bathtub in the strict sense."""
-    index_error_pct: float
-    sharing_error_pct: float
-    """Standard errors of `index_pct` and `below_sharing_pct`, in percentage points."""
-
-    @property
-    def below_sharing_pct(self) -> float:
-        return 100 * (1 - self.iops / self.sharing_iops)
-
-    @property
-    def is_deep(self) -> bool:
-        """Say whether the mix lies below the line and below what time sharing explains."""
-        return self.index_pct >= LEAST_INDEX_PCT and self.below_sharing_pct >= LEAST_BELOW_SHARING_PCT
-
-    @property
-    def is_one(self) -> bool:
-        """Say whether the mix is a bathtub: deep, and deeper than scatter explains."""
-        surely_below = self.index_pct >= CERTAIN * self.index_error_pct
-        return self.is_deep and surely_below and self.below_sharing_pct >= CERTAIN * self.sharing_error_pct
+    is_deep: bool
+    """Whether the mix lies below the line and below what time sharing explains."""
+    is_one: bool
+    """Whether the mix is a bathtub: deep, and deeper than scatter explains."""
 
 
 def compare_mixes(mixes: pd.DataFrame) -> list[Bathtub]:
@@ -61,36 +45,24 @@ def compare_mixes(mixes: pd.DataFrame) -> list[Bathtub]:
     pure writes are missing or have no I/O.
     """
     cells = mixes.reindex(columns=["read_share_pct", "iops", "relative_error"]).to_numpy(dtype=float)
-    rates = {int(share): float(iops) for share, iops, _ in cells}
-    errors = {int(share): float(error) for share, _, error in cells}
-    reads, writes = rates.get(100, 0.0), rates.get(0, 0.0)
+    by_share = {int(percent): (float(iops), float(error)) for percent, iops, error in cells}
+    (reads, read_error), (writes, write_error) = (by_share.get(percent, (0.0, 0.0)) for percent in (100, 0))
     if reads <= 0 or writes <= 0:
         return []
-    return [
-        _compare_mix(share, (iops, reads, writes), (errors[share], errors[100], errors[0]))
-        for share, iops in rates.items()
-        if 0 < share < 100
-    ]
-
-
-def _compare_mix(read_share_pct: int, rates: tuple[float, float, float], errors: tuple[float, float, float]) -> Bathtub:
-    """Compare a mix with the line. `rates` are IOPS of mix, pure reads, pure writes; `errors` are fractions of them."""
-    share, (iops, reads, writes) = read_share_pct / 100, rates
-    mix_error, read_error, write_error = errors
-    line = writes + share * (reads - writes)
-    sharing = 1 / (share / reads + (1 - share) / writes)
-    line_error = combined(share * reads * read_error / line, (1 - share) * writes * write_error / line)
-    sharing_error = combined(share * sharing / reads * read_error, (1 - share) * sharing / writes * write_error)
-    return Bathtub(
-        index_pct=100 * (1 - iops / line),
-        read_share_pct=read_share_pct,
-        iops=iops,
-        line_iops=line,
-        sharing_iops=sharing,
-        below_both=iops < min(reads, writes),
-        index_error_pct=100 * iops / line * combined(mix_error, line_error),
-        sharing_error_pct=100 * iops / sharing * combined(mix_error, sharing_error),
-    )
+    compared = []
+    for percent, (iops, mix_error) in by_share.items():
+        if 0 < percent < 100:
+            share = percent / 100
+            line = writes + share * (reads - writes)
+            sharing = 1 / (share / reads + (1 - share) / writes)
+            line_error = combined(share * reads * read_error / line, (1 - share) * writes * write_error / line)
+            sharing_error = combined(share * sharing / reads * read_error, (1 - share) * sharing / writes * write_error)
+            below = 100 * (1 - iops / line), 100 * (1 - iops / sharing)
+            errors = iops / line * combined(mix_error, line_error), iops / sharing * combined(mix_error, sharing_error)
+            is_deep = below[0] >= LEAST_INDEX_PCT and below[1] >= LEAST_BELOW_SHARING_PCT
+            is_sure = all(pct >= CERTAIN * 100 * error for pct, error in zip(below, errors, strict=True))
+            compared.append(Bathtub(percent, *below, iops < min(reads, writes), is_deep, is_deep and is_sure))
+    return compared
 
 
 def bathtub_index(mixes: pd.DataFrame) -> Bathtub | None:
@@ -115,17 +87,16 @@ def bathtub(recording: Recording) -> Iterator[Finding]:
                 f"reads and writes, {deepest.below_sharing_pct:.0f} % below what time sharing explains{strict}"
             )
             findings.append(Finding(True, words, label, "iops", deepest.index_pct, LEAST_INDEX_PCT, "%"))
-    nothing = None
-    if checked:
+    if checked and not findings:
         deepest_pct = max(mix.index_pct for mix in checked)
         below_sharing_pct = max(mix.below_sharing_pct for mix in checked)
-        scatter = ", which is within the scatter of the rounds" if any(mix.is_deep for mix in checked) else ""
+        scatter = WITHIN_SCATTER if any(mix.is_deep for mix in checked) else ""
         words = (
             f"no bathtub: mixes lie at most {max(deepest_pct, 0.0):.0f} % below the line, and at most "
             f"{max(below_sharing_pct, 0.0):.0f} % below what time sharing explains{scatter}"
         )
-        nothing = Finding(False, words, None, "iops", deepest_pct, LEAST_INDEX_PCT, "%")
-    yield from findings_or_nothing(findings, nothing)
+        findings = [Finding(False, words, None, "iops", deepest_pct, LEAST_INDEX_PCT, "%")]
+    yield from findings
 
 
 DETECTOR = Declared("bathtub", bathtub, place=12)

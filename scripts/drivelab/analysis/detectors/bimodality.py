@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from drivelab.analysis.detectors.courses import Floats
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording
 from drivelab.core.units import scaled
+from drivelab.criteria.settling import Floats
 
 BINS_PER_OCTAVE = 8
 SMOOTHING_BINS = 2.0
@@ -125,20 +125,15 @@ def bimodality(recording: Recording) -> Iterator[Finding]:
     `value` is the depth of the valley between the modes in percent for latencies, the ratio of the levels for rates.
     """
     groups = {place: pair for place, bins in _bins(recording).items() if (pair := modes(bins)) is not None}
-    findings = [
-        Finding(
-            True,
-            f"latency of {direction}s has two modes: {100 * (1 - pair.high_share):.0f} % near {_us(pair.low_us)}, "
-            f"{100 * pair.high_share:.0f} % near {_us(pair.high_us)}",
-            cell_label=label,
-            metric="latency_us",
-            value=100 * (1 - pair.valley),
-            threshold=100 * (1 - MOST_VALLEY),
-            unit="%",
-        )
-        for (label, direction), pair in groups.items()
-        if pair.valley <= MOST_VALLEY
-    ]
+    findings = []
+    for (label, direction), pair in groups.items():
+        if pair.valley <= MOST_VALLEY:
+            words = (
+                f"latency of {direction}s has two modes: {100 * (1 - pair.high_share):.0f} % near {_us(pair.low_us)}, "
+                f"{100 * pair.high_share:.0f} % near {_us(pair.high_us)}"
+            )
+            depth_pct, least_pct = 100 * (1 - pair.valley), 100 * (1 - MOST_VALLEY)
+            findings.append(Finding(True, words, label, "latency_us", depth_pct, least_pct, "%"))
     courses = {label: course for label, course in recording.counted_seconds.items() if len(course) >= LEAST_SECONDS}
     for label, course in courses.items():
         levels = two_levels(course["iops"].to_numpy(dtype=float))
@@ -149,16 +144,12 @@ def bimodality(recording: Recording) -> Iterator[Finding]:
             and levels.changes >= LEAST_CHANGES
         ):
             words = f"the rate alternates between {levels.low:,.0f} and {levels.high:,.0f} IOPS, {levels.changes} times"
-            findings.append(
-                Finding(
-                    True, words, label, "iops", levels.high / levels.low, LEAST_RATIO, "ratio",
-                    float(course["begin_s"].iloc[0]), float(course["end_s"].iloc[-1]),
-                )
-            )  # fmt: skip
+            span = float(course["begin_s"].iloc[0]), float(course["end_s"].iloc[-1])
+            ratio = levels.high / levels.low
+            findings.append(Finding(True, words, label, "iops", ratio, LEAST_RATIO, "ratio", *span))
     checked = [f"the latencies of {len(groups)} cells and directions"] * bool(groups)
     checked += [f"the rates of {len(courses)} soaks"] * bool(courses)
-    nothing = Finding(False, f"no two modes in {' or in '.join(checked)}") if checked else None
-    yield from findings_or_nothing(findings, nothing)
+    yield from findings or [Finding(False, f"no two modes in {' or in '.join(checked)}")] * bool(checked)
 
 
 def _us(latency_us: float) -> str:

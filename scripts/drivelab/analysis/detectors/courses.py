@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from drivelab.criteria.settling import Floats
+
 LOCAL = 61
 """Samples that define the usual rate at a time: a minute of one-second samples. A slow spell of up to half a minute
 stands out, and the usual rate follows a change of level within half a minute (ours)."""
 SLOWEST_SAMPLE_S = 5.0
 """Slices longer than this are too coarse for detectors of events that last seconds (ours)."""
-
-Floats = npt.NDArray[np.float64]
-
 
 _PLACE = ["step", "round", "cell"]
 
@@ -109,6 +107,10 @@ LOAD = [
 CERTAIN = 4.0
 """Combined standard errors by which levels must differ at least. The scatter of five rounds is known only to a third,
 and a recording has many pairs of cells (ours)."""
+STEADY_PCT = 10.0
+"""The deviation that the PTS allows a steady rate: smaller effects are no findings (ours)."""
+WITHIN_SCATTER = ", which is within the scatter of the rounds"
+"""What is said of levels that differ by less."""
 
 
 def cell_levels(counted: Iterable[pd.DataFrame]) -> pd.DataFrame:
@@ -155,8 +157,5 @@ def combined(*errors: float) -> float:
 
 def alike_but(levels: pd.DataFrame, *columns: str) -> list[pd.DataFrame]:
     """Return groups of at least two cells whose loads differ only in `columns`."""
-    same = levels[[column for column in LOAD if column not in columns]].astype(object)
-    places: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-    for place, load in enumerate(same.where(same.notna(), None).itertuples(index=False, name=None)):
-        places[load].append(place)
-    return [levels.iloc[group] for group in places.values() if len(group) > 1]
+    same = levels.groupby([column for column in LOAD if column not in columns], sort=False, dropna=False)
+    return [group for _, group in same if len(group) > 1]

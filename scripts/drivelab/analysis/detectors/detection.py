@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import cache, cached_property
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.detectors.courses import cell_levels, rates_of_soaks, relative_course, seconds
 from drivelab.analysis.values.recovery import without_idle_time
 from drivelab.analysis.values.saturation_values import counted_slices, saturating
+from drivelab.criteria.settling import Floats
 from drivelab.criteria.soundness import sound
-from drivelab.tables.labels import RELATIVE_STANDARD_ERROR, ROUNDS
+from drivelab.criteria.steady_state import WINDOW
+from drivelab.tables.labels import REPEATS
 from drivelab.tables.schemas import SCHEMAS
 
-WINDOW = 5
-"""Rounds that count at the end of a loop until steady state: before them, the drive still settles (SNIA PTS)."""
-
-
-def repeated_rounds(loops: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """Return {cell_label: warm rounds that are repeats, in order} of loops.
-
-    `loops` are rows of table `cells` with `cell_label`.
-    All warm rounds count where the protocol repeats them; the last five count where the loop runs until steady state.
-    Rounds of a phase are left out: the steps between them change the drive on purpose.
-    """
-    loops = loops[loops["phase"].isna() & ~without_idle_time(loops)].sort_values("round")
-    rounds = {}
-    for label, group in loops.groupby("cell_label", sort=False):
-        repeats = group["until"].iloc[0] in (ROUNDS, RELATIVE_STANDARD_ERROR)
-        rounds[str(label)] = group if repeats else group.tail(WINDOW)
-    return rounds
-
-
-@cache
-def _empty(name: str) -> pd.DataFrame:
-    return SCHEMAS[name].empty_table().to_pandas()
+_EMPTY = {name: SCHEMAS[name].empty_table().to_pandas() for name in ("series", "telemetry", "latency_bins")}
 
 
 @dataclass(frozen=True)
@@ -48,9 +28,9 @@ class Recording:
 
     cells: pd.DataFrame
     """Sound rows of table `cells`, with the column `saturates`."""
-    series: pd.DataFrame = field(default_factory=lambda: _empty("series"))
-    telemetry: pd.DataFrame = field(default_factory=lambda: _empty("telemetry"))
-    latency_bins: pd.DataFrame = field(default_factory=lambda: _empty("latency_bins"))
+    series: pd.DataFrame
+    telemetry: pd.DataFrame
+    latency_bins: pd.DataFrame
 
     @classmethod
     def of(cls, tables: Mapping[str, pd.DataFrame]) -> Recording:
@@ -60,7 +40,7 @@ class Recording:
         # detectors select rows often, which is slow with Arrow strings and with many blocks
         strings = {name: object for name, kind in measured.dtypes.items() if kind == "str"}
         measured = measured.astype(strings).copy()
-        others = {name: tables[name] for name in ("series", "telemetry", "latency_bins") if name in tables}
+        others = {name: tables.get(name, empty) for name, empty in _EMPTY.items()}
         return cls(measured.assign(saturates=saturating(measured)), **others)
 
     @cached_property
@@ -82,8 +62,17 @@ class Recording:
 
     @cached_property
     def rounds(self) -> dict[str, pd.DataFrame]:
-        """Return {cell_label: rounds of the loop that are repeats of each other}."""
-        return repeated_rounds(self.loops)
+        """Return {cell_label: warm rounds of the loop that are repeats, in order}.
+
+        All of them count where the protocol repeats them. The last five count where the loop runs until steady state:
+        before them, the drive still settles (SNIA PTS). Rounds of a phase are left out: the steps between them change
+        the drive on purpose.
+        """
+        loops = self.loops[self.loops["phase"].isna() & ~without_idle_time(self.loops)].sort_values("round")
+        return {
+            str(label): group if group["until"].iloc[0] in REPEATS else group.tail(WINDOW)
+            for label, group in loops.groupby("cell_label", sort=False)
+        }
 
     @cached_property
     def counted(self) -> list[pd.DataFrame]:
@@ -149,20 +138,9 @@ class Declared(NamedTuple):
     """Place in reports: disturbances are below 10, characteristics of drives above."""
 
 
-def findings_or_nothing(findings: Iterable[Finding], nothing: Finding | None) -> Iterator[Finding]:
-    """Yield the findings, or `nothing` if there are none. `nothing` is None if there was no data to check."""
-    findings = list(findings)
-    if findings:
-        yield from findings
-    elif nothing is not None:
-        yield nothing
-
-
 FARTHEST_S = 30.0
 """Largest distance of a sample that applies to a time: temperature is read every few seconds and changes over minutes
 (ours)."""
-
-Values = npt.NDArray[np.float64]
 
 
 def samples(recording: Recording) -> pd.DataFrame:
@@ -179,8 +157,8 @@ def samples(recording: Recording) -> pd.DataFrame:
 
 
 def beside(
-    times_s: Values, telemetry: pd.DataFrame, column: str, direction: Literal["backward", "forward", "nearest"]
-) -> Values:
+    times_s: Floats, telemetry: pd.DataFrame, column: str, direction: Literal["backward", "forward", "nearest"]
+) -> Floats:
     """Return the value of a telemetry column at each time, shape (n,).
 
     Values are NaN without a sample within FARTHEST_S.
@@ -196,7 +174,11 @@ def beside(
     return np.asarray(matched[column], dtype=float)
 
 
-def chance_of_fall(slow: Values, usual: Values) -> float:
+CHANCE = 0.01
+"""Largest accepted probability that a fall is chance."""
+
+
+def chance_of_fall(slow: Floats, usual: Floats) -> float:
     """Return the chance of such a fall if both samples have one distribution.
 
     The test is that of Mann and Whitney (Annals of Mathematical Statistics 18, 1947).

@@ -9,11 +9,9 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from drivelab.analysis.detectors.courses import Floats, local_quantile, spells
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
+from drivelab.analysis.detectors.courses import STEADY_PCT, local_quantile, spells
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording
 
-LEAST_DEPTH_PCT = 10.0
-"""A second this far below the usual rate is a dip: the PTS allows a steady rate this deviation from its average."""
 USUAL = 0.6
 """Quantile of the surrounding minute that is the usual rate. The median lies inside dips that take half the time."""
 SIGMAS = 3.5
@@ -47,7 +45,10 @@ def clock_of_dips(course: pd.DataFrame) -> Clock | None:
     relative = np.divide(iops, usual, out=np.ones_like(iops), where=usual > 0)
     if not len(relative):
         return None
-    least = max(LEAST_DEPTH_PCT / 100, SIGMAS * _sigma_above(relative))
+    # the noise without dips, from the values above 1, which is their quantile USUAL
+    above, (middle, quantile) = relative[relative >= 1] - 1, special.ndtri([(1 + USUAL) / 2, USUAL])
+    sigma = float(np.median(above) / (middle - quantile)) if len(above) else 0.0
+    least = max(STEADY_PCT / 100, SIGMAS * sigma)
     dips = spells(relative < 1 - least)
     if len(dips) < LEAST_DIPS:
         return None
@@ -64,16 +65,6 @@ def clock_of_dips(course: pd.DataFrame) -> Clock | None:
     )
 
 
-def _sigma_above(relative: Floats) -> float:
-    """Estimate the standard deviation from the values above 1, without dips.
-
-    The quantile `USUAL` of the values is 1.
-    """
-    above = relative[relative >= 1] - 1
-    middle, usual = special.ndtri([(1 + USUAL) / 2, USUAL])
-    return float(np.median(above) / (middle - usual)) if len(above) else 0.0
-
-
 def periodic_dips(recording: Recording) -> Iterator[Finding]:
     """Find periodic dips in the slices of each soak that count.
 
@@ -82,23 +73,13 @@ def periodic_dips(recording: Recording) -> Iterator[Finding]:
     """
     courses = {label: course for label, course in recording.counted_seconds.items() if len(course) >= 2 * LEAST_DIPS}
     clocks = {label: clock_of_dips(course) for label, course in courses.items()}
-    findings = [
-        Finding(
-            True,
-            f"{clock.dips} dips, one every {clock.period_s:.3g} s, by {clock.depth_pct:.0f} %",
-            cell_label=label,
-            metric="iops",
-            value=clock.period_s,
-            unit="s",
-            begin_s=clock.begin_s,
-            end_s=clock.end_s,
-        )
-        for label, clock in clocks.items()
-        if clock is not None and clock.variation <= MOST_VARIATION
-    ]
+    findings = []
+    for label, clock in clocks.items():
+        if clock is not None and clock.variation <= MOST_VARIATION:
+            words = f"{clock.dips} dips, one every {clock.period_s:.3g} s, by {clock.depth_pct:.0f} %"
+            findings.append(Finding(True, words, label, "iops", clock.period_s, None, "s", clock.begin_s, clock.end_s))
     seconds = sum(len(course) for course in courses.values())
-    nothing = Finding(False, f"no periodic dips in {seconds} seconds of soaks") if courses else None
-    yield from findings_or_nothing(findings, nothing)
+    yield from findings or [Finding(False, f"no periodic dips in {seconds} seconds of soaks")] * bool(courses)
 
 
 DETECTOR = Declared("periodic dips", periodic_dips, place=5)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from drivelab.analysis.detectors.courses import Floats
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording
 from drivelab.analysis.values.bursts import bursts
+from drivelab.criteria.settling import Floats
 
 LEAST_VALUES = 8
 """With fewer values, the Mann-Kendall test cannot reach its level in a recording of many cells."""
@@ -114,43 +114,31 @@ def drift(recording: Recording) -> Iterator[Finding]:
 
     Bursts after idle times are left out: their rate falls when a cache ends. `value` is the drift in percent.
     """
-    courses = {
+    spans = {
         label: (rounds["iops"], rounds["elapsed_s"].min(), (rounds["elapsed_s"] + rounds["runtime_s"]).max())
         for label, rounds in recording.rounds.items()
-        if len(rounds) >= LEAST_VALUES
     }
-    soaks = {} if bursts(recording.cells) else recording.counted_seconds
-    courses |= {
-        label: (course["iops"], course["begin_s"].min(), course["end_s"].max())
-        for label, course in soaks.items()
-        if len(course) >= LEAST_VALUES
-    }
-    chance = FALSE_ALARM / max(len(courses), 1)
-    values = {label: blocks(iops.to_numpy(dtype=float)) for label, (iops, _, _) in courses.items()}
-    trends = {label: trend(course) for label, course in values.items()}
+    for label, course in ({} if bursts(recording.cells) else recording.counted_seconds).items():
+        spans[label] = course["iops"], course["begin_s"].min(), course["end_s"].max()
+    spans = {label: span for label, span in spans.items() if len(span[0]) >= LEAST_VALUES}
+    level = FALSE_ALARM / max(len(spans), 1)
+    values = {label: blocks(iops.to_numpy(dtype=float)) for label, (iops, _, _) in spans.items()}
     correlated = correlation(values.values())
-    findings = [
-        Finding(
-            True,
-            f"{'rises' if found_trend.drift_pct > 0 else 'falls'} by {abs(found_trend.drift_pct):.1f} % from begin to "
-            f"end (Mann-Kendall p = {found_trend.chance_correlated(correlated):.1g}, correlation of successive values "
-            f"{correlated:.1g})",
-            cell_label=label,
-            metric="iops",
-            value=found_trend.drift_pct,
-            threshold=LEAST_DRIFT_PCT,
-            unit="%",
-            begin_s=float(courses[label][1]),
-            end_s=float(courses[label][2]),
-        )
-        for label, found_trend in trends.items()
-        if abs(found_trend.drift_pct) >= LEAST_DRIFT_PCT
-        and (
-            found_trend.chance_correlated(correlated) < chance or (found_trend.chance < chance and clear(values[label]))
-        )
-    ]
-    nothing = Finding(False, f"no drift in the values of {len(courses)} cells") if courses else None
-    yield from findings_or_nothing(findings, nothing)
+    findings = []
+    for label, course in values.items():
+        found = trend(course)
+        chance = found.chance_correlated(correlated)
+        is_trend = chance < level or (found.chance < level and clear(course))
+        if abs(found.drift_pct) >= LEAST_DRIFT_PCT and is_trend:
+            words = (
+                f"{'rises' if found.drift_pct > 0 else 'falls'} by {abs(found.drift_pct):.1f} % from begin to end "
+                f"(Mann-Kendall p = {chance:.1g}, correlation of successive values {correlated:.1g})"
+            )
+            _, begin_s, end_s = spans[label]
+            findings.append(
+                Finding(True, words, label, "iops", found.drift_pct, LEAST_DRIFT_PCT, "%", float(begin_s), float(end_s))
+            )
+    yield from findings or [Finding(False, f"no drift in the values of {len(spans)} cells")] * bool(spans)
 
 
 DETECTOR = Declared("drift", drift, place=4)

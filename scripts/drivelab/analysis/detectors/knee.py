@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from drivelab.analysis.detectors.courses import CERTAIN, alike_but, combined
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
+from drivelab.analysis.detectors.courses import CERTAIN, STEADY_PCT, alike_but, combined
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording
 
 LEAST_DEPTHS = 4
 """A knee joins two straight parts of at least two points each."""
-MOST_GAIN_PCT = 10.0
-"""Largest rise of IOPS from the knee to the deepest queue: the deviation that the PTS allows a steady rate (ours)."""
 LEAST_RISE_PCT = 25.0
 """Smallest rise of IOPS from the shallowest queue to the ceiling. A drive that does several I/Os at once rises by a
 large factor before a queue saturates it; scatter alone rises too, but by less (ours)."""
@@ -69,7 +67,7 @@ def queue_depth_knee(recording: Recording) -> Iterator[Finding]:
     for sweep in alike_but(recording.levels, "queue_depth"):
         knee = find_knee(sweep)
         sweeps += sweep["queue_depth"].nunique() >= LEAST_DEPTHS
-        if knee is None or knee.gain_pct > MOST_GAIN_PCT or knee.depth >= knee.deepest:
+        if knee is None or knee.gain_pct > STEADY_PCT or knee.depth >= knee.deepest:
             continue
         label = str(sweep.loc[sweep["queue_depth"] == knee.depth, "cell_label"].iloc[-1])
         asymptotes = "" if np.isnan(knee.saturation_depth) else f"; the asymptotes cross at {knee.saturation_depth:.1f}"
@@ -77,8 +75,7 @@ def queue_depth_knee(recording: Recording) -> Iterator[Finding]:
         words = f"from depth {knee.depth} on {gain}{asymptotes}"
         findings.append(Finding(True, words, label, "queue_depth", float(knee.depth), None, "I/Os"))
     words = f"no knee in {sweeps} queue-depth sweeps: IOPS rise up to the deepest queue, or hardly rise at all"
-    nothing = Finding(False, words) if sweeps else None
-    yield from findings_or_nothing(findings, nothing)
+    yield from findings or [Finding(False, words)] * bool(sweeps)
 
 
 DETECTOR = Declared("queue-depth knee", queue_depth_knee, place=14)

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording, Values, beside, chance_of_fall, samples
+from drivelab.analysis.detectors.detection import CHANCE, Declared, Finding, Recording, beside, chance_of_fall, samples
+from drivelab.criteria.settling import Floats
 from drivelab.criteria.taint import LOAD_LIMIT_PCT, STEAL_LIMIT_PCT
 
 LEAST_FALL_PCT = 5.0
 """A smaller fall changes no result: it is within the relative standard error that repeats may have."""
-CHANCE = 0.01
-"""Largest accepted probability that the fall is chance."""
 LEAST_DISTURBED, LEAST_USUAL = 3, 5
 """Samples needed on each side of the comparison: with fewer, the test cannot reach `CHANCE`."""
 _CAUSES = (
@@ -44,20 +43,15 @@ def neighbours(recording: Recording) -> Iterator[Finding]:
         is_lower = fall_pct >= LEAST_FALL_PCT and chance_of_fall(disturbed, usual) < CHANCE
         effect = f"rates were {fall_pct:.0f} % lower" if is_lower else "rates were not lower"
         inside = known & (taken_pct > limit_pct)
-        yield Finding(
-            is_lower,
+        told = (
             f"while more than {limit_pct:.0f} % of the {words}, {effect} ({len(disturbed)} of "
-            f"{len(disturbed) + len(usual)} samples, at most {most_pct:.0f} %)",
-            metric=column,
-            value=fall_pct,
-            threshold=LEAST_FALL_PCT,
-            unit="%",
-            begin_s=float(begins_s[inside].min()),
-            end_s=float(ends_s[inside].max()),
+            f"{len(disturbed) + len(usual)} samples, at most {most_pct:.0f} %)"
         )
+        span = float(begins_s[inside].min()), float(ends_s[inside].max())
+        yield Finding(is_lower, told, None, column, fall_pct, LEAST_FALL_PCT, "%", *span)
 
 
-def _rates_and_disturbance(recording: Recording, column: str) -> tuple[Values, Values, Values, Values]:
+def _rates_and_disturbance(recording: Recording, column: str) -> tuple[Floats, Floats, Floats, Floats]:
     """Return relative rates, the percentage that others took, begin and end in s. Each of shape (n,)."""
     course, telemetry = recording.relative, samples(recording)
     begins_s, ends_s = (course[name].to_numpy(dtype=float) for name in ("begin_s", "end_s"))

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from drivelab.analysis.detectors.courses import Floats, local_median, robust_sigma, spells
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
+from drivelab.analysis.detectors.courses import local_median, robust_sigma, spells
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording
+from drivelab.criteria.settling import Floats
 
 MODIFIED_Z = 3.5
 """Modified z-score above which a value may be an outlier: 0.6745 times the distance from the median, in median absolute
@@ -78,20 +79,17 @@ def outlier_runs(recording: Recording) -> Iterator[Finding]:
     groups = {label: rounds for label, rounds in recording.rounds.items() if len(rounds) >= LEAST_VALUES}
     courses = {label: course for label, course in recording.counted_seconds.items() if len(course) > 2 * LEAST_SLOW_S}
     tested = sum(len(rounds) for rounds in groups.values())
-    widest = max((_relative_mad(rounds["iops"].to_numpy(dtype=float)) for rounds in groups.values()), default=0.0)
+    usual = {label: float(rounds["iops"].median()) for label, rounds in groups.items()}
+    widest = max(
+        (float((groups[label]["iops"] - level).abs().median()) / level for label, level in usual.items() if level > 0),
+        default=0.0,
+    )
     chance = FALSE_ALARM / 2 / max(len(groups), 1)  # the other half is for cells judged by the widest scatter
     findings = [row for label, rounds in groups.items() for row in _outliers(label, rounds, chance, widest)]
     findings += [row for label, course in courses.items() for row in _slow_spells(label, course)]
     checked = [f"{tested} values of rounds"] * bool(groups)
     checked += [f"{sum(len(course) for course in courses.values())} seconds of soaks"] * bool(courses)
-    nothing = Finding(False, f"no outlier in {' and '.join(checked)}") if checked else None
-    yield from findings_or_nothing(findings, nothing)
-
-
-def _relative_mad(values: Floats) -> float:
-    """Return the median absolute deviation as a fraction of the median."""
-    usual = float(np.median(values))
-    return float(np.median(np.abs(values - usual))) / usual if usual > 0 else 0.0
+    yield from findings or [Finding(False, f"no outlier in {' and '.join(checked)}")] * bool(checked)
 
 
 def _outliers(label: str, rounds: pd.DataFrame, chance: float, widest: float) -> Iterator[Finding]:
@@ -111,18 +109,10 @@ def _outliers(label: str, rounds: pd.DataFrame, chance: float, widest: float) ->
             continue
         row = rounds.iloc[int(index)]
         far = f"modified z {scores[index]:.0f}" if np.isfinite(scores[index]) else "all others are equal"
-        yield Finding(
-            True,
-            f"round {row['round']} is {abs(off_pct):.0f} % {'above' if off_pct > 0 else 'below'} the median of "
-            f"{len(values)} ({far})",
-            cell_label=label,
-            metric="iops",
-            value=float(off_pct),
-            threshold=LEAST_OFF_PCT,
-            unit="%",
-            begin_s=float(row["elapsed_s"]),
-            end_s=float(row["elapsed_s"] + row["runtime_s"]),
-        )
+        side = "above" if off_pct > 0 else "below"
+        words = f"round {row['round']} is {abs(off_pct):.0f} % {side} the median of {len(values)} ({far})"
+        span = float(row["elapsed_s"]), float(row["elapsed_s"] + row["runtime_s"])
+        yield Finding(True, words, label, "iops", float(off_pct), LEAST_OFF_PCT, "%", *span)
 
 
 def _slow_spells(label: str, course: pd.DataFrame) -> Iterator[Finding]:
@@ -142,17 +132,9 @@ def _slow_spells(label: str, course: pd.DataFrame) -> Iterator[Finding]:
     longest_s, begin, end = max(slow)
     down_pct = 100 * (1 - float(np.median(relative[begin:end])))
     also = f"; the longest of {len(slow)} such spells" if len(slow) > 1 else ""
-    yield Finding(
-        True,
-        f"{longest_s:.0f} s in a row were {down_pct:.0f} % slower than the time around them{also}",
-        cell_label=label,
-        metric="iops",
-        value=longest_s,
-        threshold=float(LEAST_SLOW_S),
-        unit="s",
-        begin_s=float(begins_s[begin]),
-        end_s=float(ends_s[end - 1]),
-    )
+    words = f"{longest_s:.0f} s in a row were {down_pct:.0f} % slower than the time around them{also}"
+    span = float(begins_s[begin]), float(ends_s[end - 1])
+    yield Finding(True, words, label, "iops", longest_s, float(LEAST_SLOW_S), "s", *span)
 
 
 DETECTOR = Declared("outlier runs", outlier_runs, place=3)

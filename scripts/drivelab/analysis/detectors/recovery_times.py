@@ -6,12 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
+from drivelab.analysis.detectors.courses import STEADY_PCT
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording
 from drivelab.analysis.values.recovery import cross_stimulus, idle_recovery
-
-LEAST_GAIN_PCT = 10.0
-"""Smallest gain of bursts after idle time over the settled rate: the deviation that the PTS allows a steady rate
-(ours)."""
 
 
 def recovery_times(recording: Recording) -> Iterator[Finding]:
@@ -34,12 +31,12 @@ def recovery_times(recording: Recording) -> Iterator[Finding]:
     waits = waits[np.isfinite(waits["ratio"].to_numpy(dtype=float))]
     for wait in waits.itertuples():
         gain_pct = 100 * (float(wait.ratio) - 1)
-        if gain_pct >= LEAST_GAIN_PCT:
+        if gain_pct >= STEADY_PCT:
             words = f"after {wait.wait_s:g} s of idle time, bursts are {gain_pct:.0f} % faster than before"
-            findings.append(Finding(True, words, None, "iops", gain_pct, LEAST_GAIN_PCT, "%"))
+            findings.append(Finding(True, words, None, "iops", gain_pct, STEADY_PCT, "%"))
     checked = [f"{len(stimuli)} stimuli"] * bool(stimuli) + [f"{len(waits)} waits"] * bool(len(waits))
     words = f"immediately at its usual rate after {' and '.join(checked)}"
-    yield from findings_or_nothing(findings, Finding(False, words) if checked else None)
+    yield from findings or [Finding(False, words)] * bool(checked)
 
 
 DETECTOR = Declared("recovery", recovery_times, place=15)

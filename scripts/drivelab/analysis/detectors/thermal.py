@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from drivelab.analysis.detectors.courses import spells
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording, beside, chance_of_fall, samples
+from drivelab.analysis.detectors.courses import STEADY_PCT, spells
+from drivelab.analysis.detectors.detection import CHANCE, Declared, Finding, Recording, beside, chance_of_fall, samples
 
 NEAR_C = 1.0
 """A drive this close to its limit is too hot: sensors report whole degrees, and the drive may slow down and cool
@@ -17,10 +17,6 @@ between two samples (ours)."""
 AROUND = 5
 """Samples of the rate to compare, before and after the drive gets too hot. A drive cools below its limit while it is
 still throttled, so only the moment when it gets too hot is certain (ours)."""
-LEAST_FALL_PCT = 10.0
-"""The deviation that the PTS allows a steady rate; light throttling of an NVMe drive takes a third or more."""
-CHANCE = 0.01
-"""Largest accepted probability that the fall is chance."""
 _COUNTERS = ("thermal_1_transitions", "thermal_2_transitions", "thermal_1_s", "thermal_2_s")
 """Counters of the NVMe SMART log that rise only while the drive throttles itself."""
 
@@ -66,19 +62,11 @@ def _judged(course: pd.DataFrame, flags: npt.NDArray[np.bool_], state: str, coun
     befores, afters = zip(*pairs, strict=True)
     chance = chance_of_fall(np.concatenate(afters), np.concatenate(befores))
     fall_pct = float(np.median(falls))
-    is_fall = fall_pct >= LEAST_FALL_PCT and chance < CHANCE
+    is_fall = fall_pct >= STEADY_PCT and chance < CHANCE
     times = f"{len(pairs)} time{'s' * (len(pairs) > 1)}"
     effect = f"the rate fell by {fall_pct:.0f} %" if is_fall else "the rate did not fall with it"
-    return Finding(
-        is_fall,
-        f"too hot {times}, {effect}: {state}",
-        metric="iops",
-        value=fall_pct,
-        threshold=LEAST_FALL_PCT,
-        unit="%",
-        begin_s=begin_s,
-        end_s=end_s,
-    )
+    words = f"too hot {times}, {effect}: {state}"
+    return Finding(is_fall, words, None, "iops", fall_pct, STEADY_PCT, "%", begin_s, end_s)
 
 
 def _words(with_limit: pd.DataFrame, counts: pd.DataFrame) -> str:

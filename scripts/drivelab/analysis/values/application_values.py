@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.values.rows import Trust, key_of, odd, row, rse_verdict
+from drivelab.analysis.values.rows import Trust, key_of, odd, row, rse_verdict, turn_of
 from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_PHASE, PARTIAL
 from drivelab.criteria.repeats import FEWEST, relative_standard_error_pct
 
@@ -29,25 +29,11 @@ def application_rows(runs: pd.DataFrame, rse_threshold_pct: float) -> Iterator[d
     """
     first: dict[tuple[str, str], int] = {}
     for (recording, name, step), step_runs in runs.groupby(["recording", "application", "step"], sort=False):
-        phase = _phase(step_runs)
+        phase = turn_of(step_runs)
         is_later_step = first.setdefault((recording, name), step) != step and not phase
         label = f"{LABEL}{name}{phase}{f' step {step}' if is_later_step else ''}"
         counted = _counted(step_runs, label, ~step_runs["cold"].astype(bool))
-        yield from _repeats(label, counted, (METRIC,), rse_threshold_pct, _statistic) if len(counted) else ()
-
-
-def _statistic(runs: pd.DataFrame, requested: int | None) -> str:
-    statistic = f"median of {len(runs)} warm runs" if requested is None else f"median of {len(runs)} runs"
-    statistic = "one run" if len(runs) == 1 else statistic
-    return f"{statistic}, {SIMULATED}" if runs["simulated_from"].notna().any() else statistic
-
-
-def _phase(runs: pd.DataFrame) -> str:
-    phase, value = runs["phase"].iloc[0], runs["phase_value"].iloc[0]
-    if not isinstance(phase, str):
-        return ""
-    turn = value if isinstance(value, str) else str(int(runs["phase_pass"].iloc[0]))
-    return f", {phase} {turn}"
+        yield from _repeats(label, counted, (METRIC,), rse_threshold_pct)
 
 
 _TRACE_METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us",
@@ -70,32 +56,24 @@ def replay_rows(replays: pd.DataFrame, passes: pd.DataFrame, rse_threshold_pct: 
     trace without a warm run.
     """
     sets = passes[passes["traces"] > 1]
-    named = sets.assign(subject=[f"set of {count} traces" for count in sets["traces"]])
-    yield from _all(named, _SET_METRICS, rse_threshold_pct)
+    sets = sets.assign(subject=[f"set of {count} traces" for count in sets["traces"]])
+    yield from _named_rows(sets, _SET_METRICS, rse_threshold_pct)
     named = replays.assign(subject=[f"replay {trace}" for trace in replays["trace"]])
-    yield from _all(named, _TRACE_METRICS, rse_threshold_pct)
+    yield from _named_rows(named, _TRACE_METRICS, rse_threshold_pct)
 
 
-def _all(named: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float) -> Iterator[dict[str, Any]]:
+def _named_rows(named: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float) -> Iterator[dict[str, Any]]:
     phased = named["phase"].notna()
     for (_, subject, phase), runs in named[phased].groupby(["recording", "subject", "phase"], sort=False):
         counted = _counted(runs, subject, runs["warm"])
-        verdict = IN_CHANGING_PHASE if _changes(counted) else IN_PHASE
+        verdict = IN_CHANGING_PHASE if (~counted["alike_passes"].dropna().astype(bool)).any() else IN_PHASE
         for metric, values in _known(counted, metrics) if len(counted) else ():
             yield _row(f"{subject}, {phase}", metric, counted, values, None, verdict, _passes(len(values)))
     first = named[~phased].groupby(["recording", "subject"])["step"].transform("min")
     for (_, subject, step), runs in named[~phased].groupby(["recording", "subject", "step"], sort=False):
         label = f"{subject} step {step}" if step != first[runs.index[0]] else subject
         counted = _counted(runs, subject, runs["warm"])
-        yield from _repeats(label, counted, metrics, rse_threshold_pct, _of_replays) if len(counted) else ()
-
-
-def _changes(runs: pd.DataFrame) -> bool:
-    return any(alike is not None and not pd.isna(alike) and not alike for alike in runs["alike_passes"])
-
-
-def _of_replays(runs: pd.DataFrame, requested: int | None) -> str:
-    return "median of warm runs" if requested is None else _passes(len(runs))
+        yield from _repeats(label, counted, metrics, rse_threshold_pct)
 
 
 def _passes(count: int) -> str:
@@ -110,18 +88,24 @@ def _counted(runs: pd.DataFrame, subject: str, warm: pd.Series) -> pd.DataFrame:
 
 
 def _repeats(
-    label: str, runs: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float,
-    statistic: Callable[[pd.DataFrame, int | None], str],
-) -> Iterator[dict[str, Any]]:  # fmt: skip
+    label: str, runs: pd.DataFrame, metrics: tuple[str, ...], rse_threshold_pct: float
+) -> Iterator[dict[str, Any]]:
     """Yield the rows of runs that are repeats: all that the protocol asks for, else an odd number of them."""
+    if runs.empty:
+        return
     requested = None if runs["asked_passes"].isna().any() else int(runs["asked_passes"].max())
     used = runs.head(odd(len(runs)) if requested is None else len(runs))
+    statistic = "median of warm runs" if requested is None else _passes(len(used))
+    if "application" in used:
+        warm, simulated = "warm " * (requested is None), used["simulated_from"].notna().any()
+        statistic = "one run" if len(used) == 1 else f"median of {len(used)} {warm}runs"
+        statistic += f", {SIMULATED}" if simulated else ""
     for metric, values in _known(used, metrics):
         rse_pct = relative_standard_error_pct(values) if len(values) >= FEWEST else None
         verdict = rse_verdict(rse_pct, rse_threshold_pct)
         if requested in AS_ASKED and requested == len(values):
             verdict = AS_ASKED[requested]
-        yield _row(label, metric, used, values, rse_pct, verdict, statistic(used, requested))
+        yield _row(label, metric, used, values, rse_pct, verdict, statistic)
 
 
 def _row(
@@ -130,27 +114,15 @@ def _row(
 ) -> dict[str, Any]:  # fmt: skip
     """Return the row of a median. The evidence is the recording, as sets do not name the folders of their replays."""
     partial = [PARTIAL] if "partial" in runs and runs["partial"].any() else []
-    return row(
-        key_of(runs),
-        label,
-        metric,
-        value=statistics.median(values),
-        n=len(values),
-        samples=values,
-        scope="runs",
-        evidence=[str(runs["recording"].iloc[0])],
-        rse_pct=rse_pct,
-        spread_low=min(values),
-        spread_high=max(values),
-        statistic=statistic,
-        **Trust.of(runs).columns(verdict, metric, values, statistics.median, partial),
-    )
+    trust = Trust.of(runs).columns(verdict, metric, values, statistics.median, partial)
+    value = {"value": statistics.median(values), "n": len(values), "samples": values, "scope": "runs"}
+    evidence = [str(runs["recording"].iloc[0])]
+    return row(key_of(runs), label, metric, **value, rse_pct=rse_pct, evidence=evidence, statistic=statistic, **trust)
 
 
 def _known(runs: pd.DataFrame, metrics: tuple[str, ...]) -> Iterator[tuple[str, list[float]]]:
     """Yield metric and values for each metric that all runs have."""
     asap = "timing_mode" in runs and (runs["timing_mode"] == "asap").all()
     for metric in (*metrics, *(_ASAP_METRICS if asap else ())):
-        values = [float(value) for value in runs[metric]]
-        if all(value == value for value in values):
-            yield metric, values
+        if runs[metric].notna().all():
+            yield metric, runs[metric].astype(float).tolist()

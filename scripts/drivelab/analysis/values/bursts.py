@@ -7,8 +7,9 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+
+from drivelab.criteria.settling import Floats
 
 LEAST_FALL = 0.2
 """Smallest fall of the rate that counts as the end of a burst (ours)."""
@@ -21,8 +22,6 @@ _FEWEST = 2
 _MIB = 1 << 20
 _DURATION = re.compile(r"([\d.]+)([a-z]+)")
 """A duration of a protocol, such as `5min`."""
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -64,17 +63,15 @@ def bursts(cells: pd.DataFrame) -> list[Burst]:
     soaks = cells[cells["kind"] == "soak"]
     if (cells["kind"] == "loop").any() or soaks["workload"].nunique() != 1:
         return []
-    found = [_burst(rows.sort_values("round")) for _, rows in soaks.groupby("step")]
+    found = []
+    for _, slices in soaks.sort_values("round").groupby("step"):
+        row, seconds = slices.iloc[0], slices["runtime_s"].to_numpy(dtype=float)
+        match = _DURATION.fullmatch(row["phase_value"]) if isinstance(row["phase_value"], str) else None
+        wait = f"{match[1]} {match[2]}" if match else ""
+        moved = slices["bandwidth_mib_s"].to_numpy(dtype=float) * _MIB * seconds
+        found.append(Burst(wait, str(row["cell_label"]), int(row["read_share_pct"]), moved, seconds))
     first, *others = found
     return found if others and all(burst.wait for burst in others) and not first.wait else []
-
-
-def _burst(slices: pd.DataFrame) -> Burst:
-    first, seconds = slices.iloc[0], slices["runtime_s"].to_numpy(dtype=float)
-    match = _DURATION.fullmatch(first["phase_value"]) if isinstance(first["phase_value"], str) else None
-    wait = f"{match[1]} {match[2]}" if match else ""
-    moved = slices["bandwidth_mib_s"].to_numpy(dtype=float) * _MIB * seconds
-    return Burst(wait, str(first["cell_label"]), int(first["read_share_pct"]), moved, seconds)
 
 
 def find_fall(moved: Floats, seconds: Floats) -> Fall | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.values.rows import Trust, evidence, key_of, row
+from drivelab.analysis.values.rows import Trust, evidence, key_of, row, turn_of
 from drivelab.analysis.verdict import LIMIT_FOUND, LIMIT_OPEN
 from drivelab.criteria.rate_search import Answer, answer
 from drivelab.plan.loops import limit_words
@@ -30,10 +30,7 @@ class LoadAnswer:
         first = self.rates.iloc[0]
         of_trace = f" of {first['trace']}" if isinstance(first["trace"], str) else ""
         limit = limit_words(float(first["percentile"]), float(first["limit_us"]))
-        turn = "" if not isinstance(first["phase"], str) else f", {first['phase']} " + (
-            first["phase_value"] if isinstance(first["phase_value"], str) else str(int(first["phase_pass"]))
-        )  # fmt: skip
-        return f"{first['workload']}, {first['arrivals']} arrivals{of_trace}, {limit}{turn}"
+        return f"{first['workload']}, {first['arrivals']} arrivals{of_trace}, {limit}{turn_of(self.rates)}"
 
     def sentence(self) -> str:
         """Return the answer in words, such as `31,200 IOPS with p99.99 below 1 ms (between 31,200 and 32,800)`."""
@@ -63,10 +60,6 @@ def load_answers(load_rates: pd.DataFrame) -> Iterator[LoadAnswer]:
         yield LoadAnswer(ordered, answer(list(pairs)))
 
 
-def _verdict(found: Answer) -> str:
-    return LIMIT_OPEN if found.failing_iops is None or found.undecided else LIMIT_FOUND
-
-
 def load_rows(load_rates: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Yield the highest passing rate of each load step; a step without one has no row.
 
@@ -84,18 +77,9 @@ def load_rows(load_rates: pd.DataFrame) -> Iterator[dict[str, Any]]:
             label += f" step {each.rates['step'].iloc[0]}"
         labels.add((recording, label))
         passing = each.rates[each.rates["rate_iops"] == found.passing_iops]
-        yield row(
-            key_of(passing),
-            label,
-            METRIC,
-            value=found.passing_iops,
-            n=1,
-            samples=sorted({found.passing_iops, found.failing_iops or found.passing_iops}),
-            scope="rates",
-            evidence=evidence(recording, [name for names in passing["directories"] for name in names]),
-            rse_pct=None,
-            spread_low=found.passing_iops,
-            spread_high=found.passing_iops if found.failing_iops is None else found.failing_iops,
-            statistic="highest rate that passes",
-            **Trust.of(passing).columns(_verdict(found), METRIC, [found.passing_iops], max),
-        )
+        ends = sorted({found.passing_iops, found.failing_iops or found.passing_iops})
+        verdict = LIMIT_OPEN if found.failing_iops is None or found.undecided else LIMIT_FOUND
+        trust = Trust.of(passing).columns(verdict, METRIC, [found.passing_iops], max)
+        cells = evidence(recording, [name for names in passing["directories"] for name in names])
+        yield row(key_of(passing), label, METRIC, value=found.passing_iops, samples=ends, scope="rates",
+                  evidence=cells, statistic="highest rate that passes", **trust)  # fmt: skip

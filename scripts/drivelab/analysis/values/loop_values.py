@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pandas as pd
 
 from drivelab.analysis.values.latency_values import NINES, has_ios_beyond
 from drivelab.analysis.values.recovery import without_idle_time
-from drivelab.analysis.values.rows import Trust, evidence, key_of, odd, row, rse_verdict
+from drivelab.analysis.values.rows import RATES, Trust, evidence, key_of, odd, row, rse_verdict
 from drivelab.analysis.verdict import (
     AS_ASKED,
     IN_CHANGING_PHASE,
@@ -25,7 +26,7 @@ from drivelab.analysis.verdict import (
 )
 from drivelab.criteria.repeats import FEWEST, median_of_odd, relative_standard_error_pct
 from drivelab.criteria.steady_state import determine
-from drivelab.tables.labels import KINDS, RELATIVE_STANDARD_ERROR, ROUNDS
+from drivelab.tables.labels import KINDS, REPEATS, ROUNDS
 from drivelab.tables.schemas import KEY
 
 FIGURE_OF_MERIT = "figure_of_merit"
@@ -72,43 +73,55 @@ def power_words(cells: pd.DataFrame) -> str | None:
     return " and ".join(_WORDS[source] for source in sorted(cells["power_source"].unique()))
 
 
-_METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
-_NUMBERS = (*_METRICS, *NINES, "read_ios", "write_ios", IOPS_PER_WATT)
+_NUMBERS = (*RATES, *NINES, "read_ios", "write_ios", IOPS_PER_WATT)
 _COLUMNS = ("cell_label", "measured_as", "part", "threads", "queue_depth", "round", "directory")
 _ALSO_USED = ("step", "until", "reached", "phase", "power_source", "tainted", "taint_reason", "host_limit",
               "load_pct", "waited_pct", "steal_pct")  # fmt: skip
-_Places = npt.NDArray[np.intp]
-"""Row positions in a loop."""
 _BYTES_PER_MIB, _BYTES_PER_MB = 1 << 20, 10**6
-_REPEATS = (ROUNDS, RELATIVE_STANDARD_ERROR)
-"""Stop rules of loops whose rounds are repeats; all other loops run until steady state."""
 
 
 @dataclass(frozen=True)
-class _Rule:
-    """How the values of a loop are computed."""
+class _Loop:
+    """One loop of one recording, with its rounds in order. Uses arrays because there may be very many cells."""
 
+    rows: pd.DataFrame
+    key: dict[str, Any]
+    columns: dict[str, npt.NDArray[Any]]
+    tracked: set[tuple[str, str]]
+    """Name and metric of each tracked variable."""
+    rounds: int
+    """Number of rounds that count; a window has a tracked variable in each round, so all its rounds count."""
     until: str | None
     reached: bool | None
     """Whether steady state was reached; None for a loop that does not look for it."""
-    rse_threshold_pct: float
     in_phase: bool
     """Whether the rounds belong to a repeated step, which changes the drive from round to round on purpose."""
+    rse_threshold_pct: float
+
+    @classmethod
+    def of(cls, rows: pd.DataFrame, tracked: set[tuple[str, str]], rse_threshold_pct: float) -> _Loop:
+        rows = rows.sort_values("round", kind="stable")
+        columns = {name: rows[name].to_numpy(dtype=float) for name in _NUMBERS}
+        others = {name: rows[name].to_numpy() for name in _COLUMNS}
+        others["in_doubt"] = (rows["tainted"].astype(bool) | rows["host_limit"].notna()).to_numpy()
+        reached = None if rows["reached"].isna().any() else bool(rows["reached"].astype(bool).all())
+        until, in_phase = rows["until"].iloc[0], bool(rows["phase"].notna().any())
+        return cls(rows, key_of(rows), {**columns, **others}, tracked, rows["round"].nunique(), until, reached,
+                   in_phase, rse_threshold_pct)  # fmt: skip
 
     def counted(self, rounds: int) -> int:
         """Return how many of the first `rounds` count: of repeats an odd number."""
         return rounds if self.reached is not None or rounds < FEWEST else odd(rounds)
 
-    def of(self, values: Sequence[float]) -> float:
+    def average(self, values: Sequence[float]) -> float:
         """Return the value of values of rounds that count: their mean, or of repeats the median."""
         is_mean = self.reached is not None or len(values) < FEWEST
         return statistics.fmean(values) if is_mean else median_of_odd(list(values))
 
-    def value(self, values: list[float], steady: str) -> dict[str, Any]:
+    def value(self, values: list[float], steady: str = IN_STEADY_WINDOW) -> dict[str, Any]:
         """Return columns from one value per round that counts. `steady` is the verdict if steady state is reached."""
         n = len(values)
-        columns = {"spread_low": min(values), "spread_high": max(values), "rse_pct": None, "n": n, "samples": values,
-                 "scope": "rounds", "value": self.of(values)}  # fmt: skip
+        columns = {"n": n, "samples": values, "scope": "rounds", "value": self.average(values), "rse_pct": None}
         if self.reached is not None:
             verdict = steady if self.reached else NOT_STEADY
             return {**columns, "n": 1, "statistic": WINDOW_AVERAGE, "verdict": verdict}
@@ -122,66 +135,83 @@ class _Rule:
         rse_pct = relative_standard_error_pct(values)
         return {**columns, **median, "rse_pct": rse_pct, "verdict": rse_verdict(rse_pct, self.rse_threshold_pct)}
 
-
-@dataclass(frozen=True)
-class _Loop:
-    """One loop of one recording, with its rounds in order. Uses arrays because there may be very many cells."""
-
-    rows: pd.DataFrame
-    rule: _Rule
-    key: dict[str, Any]
-    columns: dict[str, npt.NDArray[Any]]
-    tracked: set[tuple[str, str]]
-    """Name and metric of each tracked variable."""
-    rounds: int
-    """Number of rounds that count; a window has a tracked variable in each round, so all its rounds count."""
-
-    @classmethod
-    def of(cls, rows: pd.DataFrame, rule: _Rule, tracked: set[tuple[str, str]]) -> _Loop:
-        rows = rows.sort_values("round", kind="stable")
-        columns = {name: rows[name].to_numpy(dtype=float) for name in _NUMBERS}
-        others = {name: rows[name].to_numpy() for name in _COLUMNS}
-        others["in_doubt"] = (rows["tainted"].astype(bool) | rows["host_limit"].notna()).to_numpy()
-        return cls(rows, rule, key_of(rows), {**columns, **others}, tracked, rows["round"].nunique())
-
-    def cells(self) -> Iterator[_Places]:
-        """Yield the positions of each cell's rounds that count."""
+    def cells(self) -> Iterator[_Cell]:
+        """Yield the rounds of each cell that count."""
         codes, _ = pd.factorize(self.columns["cell_label"])
         order = np.argsort(codes, kind="stable")
         for places in np.split(order, np.flatnonzero(np.diff(codes[order])) + 1):
-            yield places[: self.rule.counted(len(places))]
-
-    def floats(self, metric: str, places: _Places) -> list[float]:
-        values: list[float] = self.columns[metric][places].tolist()
-        return values
-
-    def shared(self, places: _Places) -> _Shared:
-        """Return what all values of the rows at `places` have in common."""
-        directories = evidence(self.key["recording"], self.columns["directory"][places])
-        trust = Trust.of(self.rows.iloc[places]) if self.columns["in_doubt"][places].any() else Trust()
-        return _Shared(self.rule, self.key, self._holes(places), trust, directories)
-
-    def _holes(self, places: _Places) -> list[str]:
-        """Return the verdict on a cell that lacks a round of the window. Its average covers another span."""
-        if self.rule.reached is None or len(set(self.columns["round"][places].tolist())) == self.rounds:
-            return []
-        return [INCOMPLETE_WINDOW]
+            yield _Cell(self, places[: self.counted(len(places))])
 
 
 @dataclass(frozen=True)
-class _Shared:
-    """What all values of a cell have in common."""
+class _Cell:
+    """Rows of a loop at `places`, which is one cell or all of them."""
 
-    rule: _Rule
-    key: dict[str, Any]
-    holes: list[str]
-    trust: Trust
-    evidence: list[str]
+    loop: _Loop
+    places: npt.NDArray[np.intp]
+
+    def first(self, column: str) -> Any:
+        return self.loop.columns[column][self.places[0]]
+
+    def floats(self, metric: str) -> list[float]:
+        values: list[float] = self.loop.columns[metric][self.places].tolist()
+        return values
+
+    @cached_property
+    def _trust(self) -> Trust:
+        in_doubt = self.loop.columns["in_doubt"][self.places].any()
+        return Trust.of(self.loop.rows.iloc[self.places]) if in_doubt else Trust()
+
+    @cached_property
+    def _holes(self) -> list[str]:
+        """Return the verdict on a cell that lacks a round of the window. Its average covers another span."""
+        rounds = len(set(self.loop.columns["round"][self.places].tolist()))
+        return [] if self.loop.reached is None or rounds == self.loop.rounds else [INCOMPLETE_WINDOW]
+
+    @cached_property
+    def _evidence(self) -> list[str]:
+        return evidence(self.loop.key["recording"], self.loop.columns["directory"][self.places])
 
     def row(self, label: str, metric: str, value: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row of the table."""
-        doubts = self.trust.columns(value["verdict"], metric, value["samples"], self.rule.of, self.holes)
-        return row(self.key, label, metric, **{**value, **doubts, "evidence": self.evidence})
+        doubts = self._trust.columns(value["verdict"], metric, value["samples"], self.loop.average, self._holes)
+        return row(self.loop.key, label, metric, **{**value, **doubts, "evidence": self._evidence})
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield the rows of all metrics of a cell."""
+        loop, label, metrics = self.loop, self.first("cell_label"), list(RATES)
+        whole = bool(pd.isna(self.first("part")))
+        if loop.reached is None and whole and self.first("threads") * self.first("queue_depth") == 1:
+            ios = (loop.columns["read_ios"] + loop.columns["write_ios"])[self.places].min()
+            metrics += [
+                metric
+                for metric, percent in NINES.items()
+                if not np.isnan(self.floats(metric)).any() and has_ios_beyond(float(ios), percent)
+            ]
+        for metric in metrics:
+            values, verdict = self.floats(metric), IN_STEADY_WINDOW
+            if (self.first("measured_as"), metric) in loop.tracked:
+                # one of several workloads was not tracked itself, so the steady-state rule is applied to it here
+                steady = whole or (len(values) > 1 and determine(values, window=len(values)).steady)
+                verdict = STEADY if steady else NOT_STEADY
+            yield self.row(label, metric, loop.value(values, verdict))
+        per_watt = self.floats(IOPS_PER_WATT)
+        if not np.isnan(per_watt).any():
+            value = loop.value(per_watt)
+            source = power_words(loop.rows.iloc[self.places])
+            yield self.row(label, IOPS_PER_WATT, {**value, "statistic": f"{value['statistic']}, {source}"})
+
+    def best(self, title: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows of the best of the rounds that count."""
+        rates = [value * _BYTES_PER_MIB / _BYTES_PER_MB for value in self.floats("bandwidth_mib_s")]
+        latencies = self.floats("mean_latency_us")
+        runs = "one run" if len(rates) == 1 else f"best of {len(rates)} runs"
+        for metric, values, best in (
+            ("best_bandwidth_mb_s", rates, max(rates)),
+            ("best_mean_latency_us", latencies, min(latencies)),
+        ):
+            value = {**self.loop.value(values), "value": best, "n": len(values), "statistic": f"{title}: {runs}"}
+            yield self.row(self.first("cell_label"), metric, value)
 
 
 def loop_rows(
@@ -208,85 +238,34 @@ def loop_rows(
         ["window_start", "window_end", "reached"]
     ].first()
     rounds = warm.merge(windows, on=["recording", "step"], how="left")
-    lost = rounds[rounds["reached"].isna() & ~rounds["until"].isin(_REPEATS)]
+    lost = rounds[rounds["reached"].isna() & ~rounds["until"].isin(REPEATS)]
     if not lost.empty:
         raise ValueError(f"{lost['recording'].iloc[0]}: a loop has no steady-state window")
-    first, last = (rounds[column].astype(float).fillna(0) for column in ("window_start", "window_end"))
-    inside = rounds["round"].between(first, last)
-    counted = with_iops_per_watt(rounds[rounds["reached"].isna() | inside])
-    tracked: dict[str, set[tuple[str, str]]] = {}
-    for state in steady_state[["recording", "variable", "metric"]].itertuples():
-        tracked.setdefault(state.recording, set()).add((state.variable, state.metric))
+    first, last = (rounds[column].astype(float) for column in ("window_start", "window_end"))
+    counted = with_iops_per_watt(rounds[rounds["reached"].isna() | rounds["round"].between(first, last)])
+    tracked = {
+        recording: set(zip(states["variable"], states["metric"], strict=True))
+        for recording, states in steady_state.groupby("recording")
+    }
     counted = counted[[*KEY, *_NUMBERS, *_COLUMNS, *_ALSO_USED]]
     steps = counted.groupby("recording")["step"].nunique()
     for (recording, step), rows in counted.groupby(["recording", "step"], sort=False):
         requested = scores.get(rows["measurement"].iloc[0], {})
-        loop = _Loop.of(rows, _rule(rows, rse_threshold_pct), tracked.get(recording, set()))
-        for places in loop.cells():
-            yield from _cell(loop, places)
+        loop = _Loop.of(rows, tracked.get(recording, set()), rse_threshold_pct)
+        for cell in loop.cells():
+            yield from cell.rows()
             if "best_run" in requested:
-                yield from _best(loop, places, requested["best_run"])
+                yield from cell.best(requested["best_run"])
         if "figure_of_merit" in requested:
             name = "figure of merit" if steps[recording] == 1 else f"figure of merit step {step}"
             yield _merit(name, loop, requested["figure_of_merit"])
 
 
-def _rule(loop: pd.DataFrame, rse_threshold_pct: float) -> _Rule:
-    reached = None if loop["reached"].isna().any() else bool(loop["reached"].astype(bool).all())
-    return _Rule(loop["until"].iloc[0], reached, rse_threshold_pct, bool(loop["phase"].notna().any()))
-
-
-def _cell(loop: _Loop, places: _Places) -> Iterator[dict[str, Any]]:
-    columns, first, rule = loop.columns, places[0], loop.rule
-    label, metrics = columns["cell_label"][first], list(_METRICS)
-    whole = bool(pd.isna(columns["part"][first]))
-    if rule.reached is None and whole and columns["threads"][first] * columns["queue_depth"][first] == 1:
-        ios = columns["read_ios"][places] + columns["write_ios"][places]
-        metrics += [
-            metric
-            for metric, percent in NINES.items()
-            if not np.isnan(columns[metric][places]).any() and has_ios_beyond(float(ios.min()), percent)
-        ]
-    shared = loop.shared(places)
-    for metric in metrics:
-        is_tracked = (columns["measured_as"][first], metric) in loop.tracked
-        values = loop.floats(metric, places)
-        verdict = _steady(whole, values) if is_tracked else IN_STEADY_WINDOW
-        yield shared.row(label, metric, rule.value(values, verdict))
-    if not np.isnan(columns[IOPS_PER_WATT][places]).any():
-        source = power_words(loop.rows.iloc[places])
-        value = rule.value(loop.floats(IOPS_PER_WATT, places), IN_STEADY_WINDOW)
-        yield shared.row(label, IOPS_PER_WATT, {**value, "statistic": f"{value['statistic']}, {source}"})
-
-
-def _steady(whole: bool, values: list[float]) -> str:
-    """Return the verdict on a tracked variable in its window.
-
-    One of several workloads was not tracked itself, so the steady-state rule is applied to it here.
-    """
-    if whole or (len(values) > 1 and determine(values, window=len(values)).steady):
-        return STEADY
-    return NOT_STEADY
-
-
-def _best(loop: _Loop, places: _Places, title: str) -> Iterator[dict[str, Any]]:
-    rates = [value * _BYTES_PER_MIB / _BYTES_PER_MB for value in loop.floats("bandwidth_mib_s", places)]
-    latencies = loop.floats("mean_latency_us", places)
-    for metric, values, best in (
-        ("best_bandwidth_mb_s", rates, max(rates)),
-        ("best_mean_latency_us", latencies, min(latencies)),
-    ):
-        value = {**loop.rule.value(values, IN_STEADY_WINDOW), "value": best, "n": len(values)}
-        runs = "one run" if len(values) == 1 else f"best of {len(values)} runs"
-        label = loop.columns["cell_label"][places[0]]
-        yield loop.shared(places).row(label, metric, {**value, "statistic": f"{title}: {runs}"})
-
-
 def _merit(name: str, loop: _Loop, metric: str) -> dict[str, Any]:
     """Return the row of the figure of merit, from rounds that all cells have."""
     by_round = figure_of_merit(loop.rows, metric)
-    rounds = by_round.head(loop.rule.counted(len(by_round)))
-    places = np.flatnonzero(np.isin(loop.columns["round"], rounds.index))
-    value = loop.rule.value([float(merit) for merit in rounds[FIGURE_OF_MERIT]], IN_STEADY_WINDOW)
+    rounds = by_round.head(loop.counted(len(by_round)))
+    cells = _Cell(loop, np.flatnonzero(np.isin(loop.columns["round"], rounds.index)))
+    value = loop.value(rounds[FIGURE_OF_MERIT].astype(float).tolist())
     mean = f"geometric mean of {metric} over {len(set(loop.columns['cell_label']))} cells"
-    return loop.shared(places).row(name, FIGURE_OF_MERIT, {**value, "statistic": f"{mean}, {value['statistic']}"})
+    return cells.row(name, FIGURE_OF_MERIT, {**value, "statistic": f"{mean}, {value['statistic']}"})

@@ -31,7 +31,7 @@ class Shown:
     metric: str
     """What is shown as its value: BANDWIDTH, IOPS or LATENCY."""
     key: str = ""
-    """Name of its value for `drivelab.quick.caveats`; empty: none."""
+    """Name of its value for `drivelab.quick.caveats` and tests; empty: none."""
     synchronous: bool = False
 
     @property
@@ -53,18 +53,6 @@ SHOWN = (
     Shown("sequential", 0, 4096, 1, "Commit: append 4 KiB, fsync", LATENCY, "commit", synchronous=True),
 )
 """In the order in which they are shown."""
-
-
-def shown_of(pattern: str, read_share: int, block_size_bytes: int, queue_depth: int, synchronous: bool) -> Shown | None:
-    """Return the test with a workload, or None: a user's variant of the protocol may have others."""
-    wanted = (pattern, read_share, block_size_bytes, queue_depth, synchronous)
-    known = {(t.pattern, t.read_share, t.block_size_bytes, t.queue_depth, t.synchronous): t for t in SHOWN}
-    return known.get(wanted)
-
-
-CONFIDENCE = 0.95
-CPU_SHARE = BUSY_PCT / 100
-"""Share of a core above which the host probably limits a test with one thread."""
 _EDGE = 3
 """Slices whose median is the rate at the start or the end of the sustained write."""
 
@@ -88,7 +76,12 @@ class Value:
     @property
     def host_limited(self) -> bool:
         """Return whether the test used most of a core, so that the host may be the limit."""
-        return self.cpu_share > CPU_SHARE
+        return 100 * self.cpu_share > BUSY_PCT
+
+    def apart(self, other: Value) -> bool:
+        """Return whether the intervals of two values do not meet; False if one is unknown."""
+        halves = (v.value * (math.inf if v.half_width_pct is None else v.half_width_pct / 100) for v in (self, other))
+        return abs(self.value - other.value) > sum(halves)
 
 
 @dataclass(frozen=True)
@@ -116,7 +109,7 @@ def half_width_pct(samples: Sequence[float]) -> float | None:
     if len(samples) < 2 or not (mean := float(np.mean(samples))) or not math.isfinite(mean):
         return None
     error = float(np.std(samples, ddof=1)) / math.sqrt(len(samples))
-    return 100 * float(special.stdtrit(len(samples) - 1, (1 + CONFIDENCE) / 2)) * error / abs(mean)
+    return 100 * float(special.stdtrit(len(samples) - 1, 0.975)) * error / abs(mean)
 
 
 def values_of(cells: pd.DataFrame, bins: pd.DataFrame) -> list[Value]:
@@ -126,14 +119,12 @@ def values_of(cells: pd.DataFrame, bins: pd.DataFrame) -> list[Value]:
     """
     counted = sound(cells)
     counted = counted[(counted["kind"] == "loop") & ~counted["cold"].astype(bool)]
+    known = {(t.pattern, t.read_share, t.block_size_bytes, t.queue_depth, t.synchronous): t for t in SHOWN}
     found: dict[Shown, Value] = {}
     for _, rounds in counted.groupby(["step", "cell"], sort=False):
         first = rounds.iloc[0]
-        shown = shown_of(
-            first["pattern"], int(first["read_share_pct"]), int(first["block_size_bytes"]), int(first["queue_depth"]),
-            synchronous="fsync" in first["workload"],
-        )  # fmt: skip
-        if shown is not None:
+        load = first[["pattern", "read_share_pct", "block_size_bytes", "queue_depth"]]
+        if (shown := known.get((*load, "fsync" in first["workload"]))) is not None:  # else of a user's variant
             found[shown] = _value(shown, rounds, bins)
     return [found[shown] for shown in SHOWN if shown in found]
 
@@ -145,9 +136,7 @@ def _value(shown: Shown, rounds: pd.DataFrame, bins: pd.DataFrame) -> Value:
     if shown.is_time:
         first, numbers = rounds.iloc[0], set(rounds["round"])
         own = bins[(bins["step"] == first["step"]) & (bins["cell"] == first["cell"]) & bins["round"].isin(numbers)]
-        ios = float(own["count"].sum())
-        percents = (99, 99.9)
-        tails = zip(percentiles_us(own, percents), percents, strict=True)
+        ios, tails = float(own["count"].sum()), zip(percentiles_us(own, (99, 99.9)), (99, 99.9), strict=True)
         p99_us, p999_us = (float(us) if has_ios_beyond(ios, percent) else None for us, percent in tails)
     return Value(shown, median(samples), half_width_pct(samples), samples, p99_us, p999_us, cpu_share)
 

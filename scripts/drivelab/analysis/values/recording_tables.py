@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -11,8 +10,11 @@ from drivelab.analysis.detectors import findings_table
 from drivelab.analysis.values.saturation_table import saturation_table
 from drivelab.collect import inventory
 from drivelab.collect.collect import collect
+from drivelab.core.files import whole_folder
 from drivelab.criteria.taint import Limits
 from drivelab.plan.plan import Plan
+from drivelab.recording.folders import tables_folder
+from drivelab.tables import io
 from drivelab.tables.windows import windows_table
 
 
@@ -27,8 +29,12 @@ def recording_tables(recording: Path, *, reduced: bool, limits: Limits | None = 
     return {**tables, "steady_state": windows_table(tables["cells"], until)}
 
 
-def found_in(recording: Path, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Return the tables `findings` and `saturation` of a recording with these tables."""
-    drive = inventory.drives([recording])
+def write_tables(recording: Path, *, reduced: bool, limits: Limits | None = None) -> dict[str, pd.DataFrame]:
+    """Write all tables of a recording where a study has them, and return them; arguments as in `recording_tables`."""
+    tables, drive = recording_tables(recording, reduced=reduced, limits=limits), inventory.drives([recording])
     capacities = dict(zip(drive["drive"], drive["capacity_bytes"].astype(int), strict=True))
-    return {"findings": findings_table(tables), "saturation": saturation_table(tables["cells"], capacities)}
+    tables |= {"findings": findings_table(tables), "saturation": saturation_table(tables["cells"], capacities)}
+    with whole_folder(tables_folder(recording)) as folder:
+        for name, table in tables.items():
+            io.write(table, folder / f"{name}.parquet", name)
+    return tables

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,15 +22,11 @@ _SCATTERS = 3.0
 class StimulusRecovery:
     """The first slice after a stimulus with the rate back at a level."""
 
-    level: float
-    """The level, in the unit of the rate."""
     slice_number: int
     """Number of the slice, from 1."""
     time_s: float
     """Time from the start of the first slice after the stimulus to the end of this one; a slice that was left out
     counts with the median duration of the others."""
-    rate: float
-    """Rate in this slice."""
     at_most: bool
     """Whether earlier slices were left out: the rate may have recovered in one of them."""
 
@@ -83,13 +78,8 @@ def stimulus_recovery(after: pd.DataFrame, level: float, metric: str = RATE) -> 
     number = int(after["round"].iloc[first])
     left_out = number - (first + 1)
     durations_s = after["runtime_s"]
-    return StimulusRecovery(
-        level=level,
-        slice_number=number,
-        time_s=float(durations_s.iloc[: first + 1].sum() + left_out * durations_s.median()),
-        rate=float(after[metric].iloc[first]),
-        at_most=left_out > 0,
-    )
+    time_s = float(durations_s.iloc[: first + 1].sum() + left_out * durations_s.median())
+    return StimulusRecovery(number, time_s, at_most=left_out > 0)
 
 
 def cross_stimulus(cells: pd.DataFrame, metric: str = RATE) -> list[CrossStimulus]:
@@ -123,8 +113,22 @@ def idle_recovery(cells: pd.DataFrame) -> pd.DataFrame:
     baseline_iops, ratio (mean to baseline). The last two are NaN without a baseline.
     """
     measured = cells[cells["kind"].isin(["loop", "soak"]) & ~cells["cold"].astype(bool)]
+    waits = []
+    baselines: dict[tuple[Any, ...], float] = {}
+    ordered = measured.sort_values(["step", "cell", "round"]) if measured["pause_s"].notna().any() else measured.head(0)
+    for _, part in ordered.groupby(["step", "cell"]):
+        load = _load(part)
+        if part["kind"].iloc[0] == "soak" or part["pause_s"].isna().all():  # these are not bursts
+            baselines[load] = post_saturation(part, "iops").average
+            continue
+        rested = part[part["idle_ms"].notna()]
+        if len(rested):
+            first, iops = rested.iloc[0], rested["iops"].to_numpy(dtype=float)
+            mean, baseline = float(iops.mean()), baselines.get(load, float("nan"))
+            waits.append((first["phase_value"], float(first["pause_s"]), len(iops), mean, float(iops[0]),
+                          float(iops[-1]), baseline, mean / baseline))  # fmt: skip
     columns = ["phase_value", "wait_s", "bursts", "mean_iops", "first_iops", "last_iops", "baseline_iops", "ratio"]
-    return pd.DataFrame(list(_waits(measured)), columns=columns)
+    return pd.DataFrame(waits, columns=columns)
 
 
 def without_idle_time(cells: pd.DataFrame) -> pd.Series:
@@ -133,31 +137,6 @@ def without_idle_time(cells: pd.DataFrame) -> pd.Series:
     The first burst directly follows the step before, so it does not measure idle time.
     """
     return cells["phase"].notna() & cells["pause_s"].notna() & cells["idle_ms"].isna()
-
-
-def _waits(cells: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    if cells["pause_s"].isna().all():
-        return
-    baselines: dict[tuple[Any, ...], float] = {}
-    for _, part in cells.sort_values(["step", "cell", "round"]).groupby(["step", "cell"]):
-        load = _load(part)
-        if part["kind"].iloc[0] == "soak" or part["pause_s"].isna().all():  # these are not bursts
-            baselines[load] = post_saturation(part, "iops").average
-            continue
-        part = part[part["idle_ms"].notna()]
-        if part.empty:
-            continue
-        iops, baseline = part["iops"].to_numpy(dtype=float), baselines.get(load, float("nan"))
-        yield {
-            "phase_value": part["phase_value"].iloc[0],
-            "wait_s": float(part["pause_s"].iloc[0]),
-            "bursts": len(iops),
-            "mean_iops": float(iops.mean()),
-            "first_iops": float(iops[0]),
-            "last_iops": float(iops[-1]),
-            "baseline_iops": baseline,
-            "ratio": float(iops.mean()) / baseline,
-        }
 
 
 def _load(part: pd.DataFrame) -> tuple[Any, ...]:

@@ -15,17 +15,34 @@ from drivelab.criteria.taint import digest, is_busy, told
 from drivelab.tables.labels import KINDS, UNITS
 from drivelab.tables.schemas import KEY
 
+RATES = ("iops", "bandwidth_mib_s", "mean_latency_us")
+"""Metrics that every cell has."""
+
 
 def row(key: dict[str, Any], label: str, metric: str, **value: Any) -> dict[str, Any]:
-    """Return a row of the table. `key` is from `key_of`, `value` has all columns of the value."""
-    value.setdefault("host_limit", None)
-    value.setdefault("disturbance_pct", None)
-    return {**key, "cell_label": label, "metric": metric, "kind": KINDS[metric], "unit": UNITS[metric], **value}
+    """Return a row of the table. `key` is from `key_of`, `value` has the columns of the value.
+
+    One without `n` is a single value; its spread is that of its `samples`, and nothing is known of what it leaves out.
+    """
+    samples = value.get("samples", ())
+    spread = {"spread_low": min(samples), "spread_high": max(samples)} if samples else {}
+    unknown = dict.fromkeys(("rse_pct", "host_limit", "disturbance_pct"))
+    named = {"cell_label": label, "metric": metric, "kind": KINDS[metric], "unit": UNITS[metric]}
+    return {**key, **named, "n": 1, **spread, **unknown, **value}
 
 
 def key_of(rows: pd.DataFrame) -> dict[str, Any]:
     """Return the key columns of the recording that the rows belong to."""
     return {column: rows[column].iloc[0] for column in KEY}
+
+
+def turn_of(rows: pd.DataFrame) -> str:
+    """Return the suffix of a label that tells the turns of a repeated step apart; empty for a step done once."""
+    first = rows.iloc[0]
+    if not isinstance(first["phase"], str):
+        return ""
+    value = first["phase_value"]
+    return f", {first['phase']} {value if isinstance(value, str) else int(first['phase_pass'])}"
 
 
 def odd(count: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,8 @@ from drivelab.tables.schemas import KEY, SCHEMAS
 
 DRIFT_CHANCE = 0.05
 """Largest p-value of a monotone course that counts as a drift: five slices must be strictly in order (ours)."""
-_OF_CLIFF = {
-    "cliff_time_s": "time_s",
-    "cliff_bytes": "bytes_written",
-    "cliff_drive_fills": "drive_fills",
-    "iops_before": "iops_before",
-    "iops_after": "iops_after",
-}
+_OF_CLIFF = ("cliff_time_s", "cliff_bytes", "cliff_drive_fills", "iops_before", "iops_after")
+"""Columns of the fields of a Cliff, in their order."""
 
 
 def saturation_table(cells: pd.DataFrame, capacities: Mapping[str, int]) -> pd.DataFrame:
@@ -61,37 +57,28 @@ def _row(soak: pd.DataFrame, capacities: Mapping[str, int]) -> dict[str, Any]:
     first, last = counted.iloc[0], soak.iloc[-1]
     written_before = int(first["bytes_written_total"]) - int(first["bytes_written"])
     cliff = find_cliff(soak, capacity_bytes)
+    variation_pct = drift_pct = None
+    iops = counted["iops"].to_numpy(dtype=float)
+    if len(iops) > 1 and settled.average > 0:
+        middle_s = (counted["elapsed_s"] + counted["runtime_s"] / 2).to_numpy(dtype=float)
+        span_s = middle_s[-1] - middle_s[0]
+        rise = float(np.polyfit(middle_s - middle_s[0], iops, 1)[0]) * span_s if span_s > 0 else 0.0
+        variation_pct, drift_pct = 100 * float(iops.std(ddof=1)) / settled.average, 100 * rise / settled.average
     return {
         **{column: soak[column].iloc[0] for column in KEY},
         "step": int(soak["step"].iloc[0]),
         "cell_label": soak["cell_label"].iloc[0],
         "slices": len(soak),
         "cliff": cliff is not None,
-        **{column: getattr(cliff, name, None) for column, name in _OF_CLIFF.items()},
+        **dict(zip(_OF_CLIFF, astuple(cliff) if cliff else (None,) * len(_OF_CLIFF), strict=True)),
         "level_iops": settled.average,
-        "level_low_iops": settled.low,
-        "level_high_iops": settled.high,
-        **_course(counted, settled.average),
+        "level_low_iops": min(settled.blocks),
+        "level_high_iops": max(settled.blocks),
+        "level_variation_pct": variation_pct,
+        "level_drift_pct": drift_pct,
         "level_steady": settled.steady and not drifts(counted),
         "level_from_s": float(first["elapsed_s"] - soak["elapsed_s"].iloc[0]),
         "level_from_drive_fills": written_before / capacity_bytes,
         "bytes_written": int(last["bytes_written_total"]),
         "drive_fills": int(last["bytes_written_total"]) / capacity_bytes,
-    }
-
-
-def _course(counted: pd.DataFrame, average: float) -> dict[str, float | None]:
-    """Return variation and drift of the slices in percent of their average.
-
-    The result is None for one slice or no I/O.
-    """
-    iops = counted["iops"].to_numpy(dtype=float)
-    if len(iops) < 2 or not average > 0:
-        return {"level_variation_pct": None, "level_drift_pct": None}
-    middle_s = (counted["elapsed_s"] + counted["runtime_s"] / 2).to_numpy(dtype=float)
-    span_s = middle_s[-1] - middle_s[0]
-    rise = float(np.polyfit(middle_s - middle_s[0], iops, 1)[0]) * span_s if span_s > 0 else 0.0
-    return {
-        "level_variation_pct": 100 * float(iops.std(ddof=1)) / average,
-        "level_drift_pct": 100 * rise / average,
     }

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from drivelab.criteria.settling import Floats
 from drivelab.criteria.soundness import sound
 from drivelab.criteria.steady_state import WINDOW, determine
 
@@ -99,15 +100,12 @@ class Level:
     """The average of a metric over a window of slices, in the unit of the metric."""
 
     average: float
-    low: float
-    high: float
-    """Smallest and largest average of the blocks: the window is cut into five equal blocks of slices."""
     steady: bool
     """Whether the five blocks meet the PTS rule for five rounds."""
     slices: int
     """Number of slices in the window."""
     blocks: tuple[float, ...]
-    """Averages of the blocks in order; with fewer than five slices, each slice is a block."""
+    """Averages of five equal blocks of slices in order; with fewer than five slices, each slice is a block."""
 
 
 @dataclass(frozen=True)
@@ -153,13 +151,13 @@ def level(window: pd.DataFrame, metric: str) -> Level:
         weights = (window["read_ios"] + window["write_ios"]).to_numpy(dtype=float)
     else:
         weights = window["runtime_s"].to_numpy(dtype=float)
-    average = _weighted(values, weights)
-    if not np.isfinite(average):
+    known = weights > 0
+    if not known.any() or not np.isfinite(average := np.average(values[known], weights=weights[known])):
         raise ValueError(f"the slices that count have no {metric}")
-    pairs = zip(np.array_split(values, WINDOW), np.array_split(weights, WINDOW), strict=True)
-    blocks = [_weighted(v, w) for v, w in pairs if w.sum() > 0]
+    parts = [part[known[part]] for part in np.array_split(np.arange(len(values)), WINDOW)]
+    blocks = [float(np.average(values[part], weights=weights[part])) for part in parts if len(part)]
     steady = len(blocks) == WINDOW and min(blocks) > 0 and determine(blocks).steady
-    return Level(average, min(blocks), max(blocks), steady, len(window), tuple(blocks))
+    return Level(float(average), steady, len(window), tuple(blocks))
 
 
 def find_cliff(slices: pd.DataFrame, capacity_bytes: int, least_drop: float = LEAST_DROP) -> Cliff | None:
@@ -192,7 +190,7 @@ def find_cliff(slices: pd.DataFrame, capacity_bytes: int, least_drop: float = LE
     )
 
 
-def _first_fall(course: npt.NDArray[np.float64], least: float) -> int | None:
+def _first_fall(course: Floats, least: float) -> int | None:
     """Return the number of slices before the first permanent fall by `least`. The finest scale that has one decides."""
     if len(course) <= LASTING:
         return None
@@ -213,7 +211,7 @@ def _first_fall(course: npt.NDArray[np.float64], least: float) -> int | None:
         width *= 2
 
 
-def _around(course: npt.NDArray[np.float64], width: int) -> tuple[npt.NDArray[Any], ...]:
+def _around(course: Floats, width: int) -> tuple[npt.NDArray[Any], ...]:
     """Return for each cut: the slices before it, and the means before and after it.
 
     Two more arrays leave out the last cut: the highest of all later means, and the standard error of a fall in units of
@@ -228,7 +226,7 @@ def _around(course: npt.NDArray[np.float64], width: int) -> tuple[npt.NDArray[An
     return cuts, before, after, np.maximum.accumulate(after[-2::-1])[::-1], error[:-1]
 
 
-def _is_permanent(course: npt.NDArray[np.float64], cut: int, middle: float) -> bool:
+def _is_permanent(course: Floats, cut: int, middle: float) -> bool:
     """Say whether `course` falls below `middle` permanently at `cut`.
 
     After the cut it must stay below for much longer than it ever did before, and must never stay above as long as it
@@ -245,10 +243,3 @@ def _longest(flags: npt.NDArray[np.bool_]) -> int:
     # the excess of such a stretch is larger at its end than at its begin; the longest begins at the first lower excess
     first = np.searchsorted(-np.minimum.accumulate(excess), -excess, side="right")
     return max(int((np.arange(len(excess)) - first).max()), 0)
-
-
-def _weighted(values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64]) -> float:
-    counted = weights > 0
-    if not counted.any():
-        return float("nan")
-    return float(np.average(values[counted], weights=weights[counted]))

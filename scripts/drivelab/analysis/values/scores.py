@@ -14,9 +14,10 @@ from typing import Any
 
 import pandas as pd
 
+from drivelab.analysis.values.rows import row as row_of
 from drivelab.analysis.values.summary import pooled, trust
 from drivelab.core.grouping import grouped
-from drivelab.tables.labels import SCORE, UNITS, score_label
+from drivelab.tables.labels import SCORE, score_label
 
 _PREFERRED = ("score", "figure_of_merit", "duration_s")
 """Metrics of a whole measurement, in the order of preference."""
@@ -73,31 +74,12 @@ def _rows(name: str, found: Mapping[str, Mapping[tuple[str, int], list[_Row]]], 
         logs = [_log_speed(by_place[drive, run]) - references[member] for member, by_place in found.items()]
         score = 100 * math.exp(fmean(logs))
         clocks = sorted({str(row["clock"]) for row in rows}, reverse=True)
-        yield {
-            **rows[0],
-            "measurement": name,
-            "protocol": SCORE,
-            "cell_label": score_label(len(found)),
-            "metric": "score",
-            "kind": "score",
-            "unit": UNITS["score"],
-            "value": score,
-            "n": 1,
-            "samples": [score],
-            "scope": "recordings",
-            "rse_pct": None,
-            "asymptote_pct": None,
-            "spread_low": score,
-            "spread_high": score,
-            "statistic": f"geometric mean relative to {basis} (100)",
-            **trust(rows),
-            "reduced": any(row["reduced"] for row in rows),
-            "virtual": any(row["virtual"] for row in rows),
-            "clock": " and ".join(clocks),
-            "evidence": list(
-                dict.fromkeys("/".join(place.split("/")[:3]) for row in rows for place in row["evidence"])
-            ),
-        }
+        flags = {name: any(row[name] for row in rows) for name in ("reduced", "virtual")}
+        key = {**rows[0], **flags, "clock": " and ".join(clocks), "measurement": name, "protocol": SCORE}
+        evidence = dict.fromkeys("/".join(place.split("/")[:3]) for row in rows for place in row["evidence"])
+        statistic = f"geometric mean relative to {basis} (100)"
+        yield row_of(key, score_label(len(found)), "score", value=score, samples=[score], scope="recordings",
+                     statistic=statistic, evidence=list(evidence), asymptote_pct=None, **trust(rows))  # fmt: skip
 
 
 def _log_speed(rows: Iterable[_Row]) -> float:

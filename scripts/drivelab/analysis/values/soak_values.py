@@ -14,8 +14,8 @@ from drivelab.analysis.deltas.doubts import at_points
 from drivelab.analysis.values.bursts import bursts
 from drivelab.analysis.values.latency_values import NINES, has_ios_beyond, percentiles_of
 from drivelab.analysis.values.loop_values import IOPS_PER_WATT, power_words, with_iops_per_watt
-from drivelab.analysis.values.rows import Trust, evidence, key_of, row
-from drivelab.analysis.values.saturation_values import CountedSlices, Level, counted_slices, level
+from drivelab.analysis.values.rows import RATES, Trust, evidence, key_of, row
+from drivelab.analysis.values.saturation_values import CountedSlices, counted_slices, level
 from drivelab.analysis.verdict import (
     IN_CHANGING_PHASE,
     INCOMPLETE_WINDOW,
@@ -24,13 +24,13 @@ from drivelab.analysis.verdict import (
     STEADY,
     TOO_FEW_SLICES,
 )
+from drivelab.criteria.settling import Floats
 from drivelab.criteria.steady_state import WINDOW
 
-_METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
 _TAIL = {f"p{nines}_latency_us": NINES[f"p{nines}_latency_us"] for nines in ("99", "9999", "99999", "999999")}
 
-_Floats = npt.NDArray[np.float64]
 _Counts = npt.NDArray[np.int64]
+_NO_BINS = pd.DataFrame(columns=["step", "round", "part", "latency_ns", "count"], dtype=np.int64)
 _Bins = Mapping[tuple[str, int], pd.DataFrame]
 """Rows of `latency_bins` by recording and step."""
 
@@ -55,17 +55,20 @@ def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[s
         slices, verdict = counted.slices, _verdict(counted, changes=recording in bursting)
         label, load = str(slices["cell_label"].iloc[0]), at_points(slices)
         average = f"{counted.statistic}{load}"
-        values = [(metric, _spread(level(slices, metric)), average) for metric in _METRICS]
+        statistics = dict.fromkeys(RATES, average)
         if (source := power_words(slices)) is not None:
-            values.append((IOPS_PER_WATT, _spread(level(slices, IOPS_PER_WATT)), f"{average}, {source}"))
+            statistics[IOPS_PER_WATT] = f"{average}, {source}"
+        levels = {metric: level(slices, metric) for metric in statistics}
+        values = [(metric, of.average, list(of.blocks), statistics[metric]) for metric, of in levels.items()]
         percentile = f"percentile of the {counted.words}{load}"
-        values += [(metric, value, percentile) for metric, value in _tail(slices, by_step)]
+        values += [(metric, value, samples, percentile) for metric, value, samples in _tail(slices, by_step)]
         key, places, trust = key_of(slices), evidence(recording, slices["directory"]), Trust.of(slices)
-        for metric, value, statistic in values:
+        for metric, value, samples, statistic in values:
             measured = slices[metric].tolist() if metric in slices else []
             doubts = trust.columns(verdict, metric, measured, partial(_average, slices, metric))
-            yield row(key, label, metric, **value, n=1, scope="slices", evidence=places, rse_pct=None,
-                      statistic=statistic, **doubts)  # fmt: skip
+            ends = {"spread_low": min(value, *samples), "spread_high": max(value, *samples)}
+            yield row(key, label, metric, value=value, samples=samples, scope="slices", evidence=places,
+                      statistic=statistic, **ends, **doubts)  # fmt: skip
 
 
 def _average(slices: pd.DataFrame, metric: str, values: Sequence[float]) -> float:
@@ -90,13 +93,8 @@ def _verdict(counted: CountedSlices, *, changes: bool) -> str:
     return IN_CHANGING_PHASE if changes else NOT_STEADY
 
 
-def _spread(average: Level) -> dict[str, Any]:
-    low, high, parts = average.low, average.high, list(average.blocks)
-    return {"value": average.average, "spread_low": low, "spread_high": high, "samples": parts}
-
-
-def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield metric, value and spread of percentiles with an I/O above them.
+def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, float, list[float]]]:
+    """Yield metric, value and those of the parts of percentiles with an I/O above them.
 
     With fewer, the percentile would be the slowest I/O.
     """
@@ -108,34 +106,23 @@ def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str,
     by_part = [percentiles_of(latency_us, part, percents).tolist() for part in counts]
     for metric, percent, value, *samples in zip(_TAIL, percents, values, *by_part, strict=True):
         if has_ios_beyond(total, percent):
-            low, high = min(value, *samples), max(value, *samples)
-            yield metric, {"value": value, "spread_low": low, "spread_high": high, "samples": samples}
+            yield metric, value, samples
 
 
-def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
+def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[Floats, _Counts]:
     """Return latencies in us, shape (n,), and their counts, shape (parts, n).
 
     Latencies are ascending; parts without I/O are left out.
     The slices are of one recording, and of one of several workloads if they have a part.
     """
     recording, number = slices["recording"].iloc[0], slices["part"].iloc[0]
-    parts = min(WINDOW, len(slices))
-    part_of = np.concatenate(
-        [np.full(len(part), number) for number, part in enumerate(np.array_split(np.arange(len(slices)), parts))]
-    )
-    pieces = [(np.empty(0, dtype=np.int64),) * 3]
-    for step, step_slices in slices.assign(part=part_of).groupby("step"):
-        if (recording, step) not in by_step:
-            continue
-        bins = by_step[recording, step]
-        if not pd.isna(number):
-            bins = bins[bins["part"] == number]
-        part = bins["round"].map(step_slices.set_index("round")["part"])
-        inside = part.notna().to_numpy()
-        columns = (part, bins["latency_ns"], bins["count"])
-        pieces.append(tuple(column.to_numpy()[inside].astype(np.int64) for column in columns))
-    part, latency_ns, count = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
-    latencies, places = np.unique(latency_ns, return_inverse=True)
-    counts = np.zeros((parts, len(latencies)), dtype=np.int64)
-    np.add.at(counts, (part, places), count)
+    parts = np.array_split(np.arange(len(slices)), min(WINDOW, len(slices)))
+    places = slices[["step", "round"]].assign(place=np.repeat(np.arange(len(parts)), list(map(len, parts))))
+    bins = pd.concat([by_step.get((recording, step), _NO_BINS) for step in places["step"].unique()])
+    if not pd.isna(number):
+        bins = bins[bins["part"] == number]
+    bins = bins.merge(places, on=["step", "round"])
+    latencies, columns = np.unique(bins["latency_ns"].to_numpy(dtype=np.int64), return_inverse=True)
+    counts = np.zeros((len(parts), len(latencies)), dtype=np.int64)
+    np.add.at(counts, (bins["place"], columns), bins["count"].to_numpy(dtype=np.int64))
     return latencies / 1000, counts[counts.sum(axis=1) > 0]

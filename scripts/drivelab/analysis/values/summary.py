@@ -5,31 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
+from statistics import fmean
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import special
 
 from drivelab.analysis.deltas.doubts import at_all, without_load
 from drivelab.analysis.values.application_values import application_rows, replay_rows
+from drivelab.analysis.values.latency_values import NINES
 from drivelab.analysis.values.load_values import load_rows
 from drivelab.analysis.values.loop_values import WINDOW_AVERAGE, loop_rows
-from drivelab.analysis.values.rows import gravest
+from drivelab.analysis.values.rows import RATES, gravest
 from drivelab.analysis.values.saturation_values import lacking, saturating
 from drivelab.analysis.values.soak_values import soak_rows
 from drivelab.analysis.verdict import FINE, RSE_TOO_HIGH
 from drivelab.core.grouping import grouped
 from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT
-from drivelab.criteria.settling import to_asymptote
+from drivelab.criteria.settling import Floats, to_asymptote
 from drivelab.criteria.soundness import sound
 from drivelab.criteria.taint import told, worst
 from drivelab.tables.labels import KINDS
 from drivelab.tables.schemas import SCHEMAS
-
-_METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
 
 Asymptotes = Mapping[tuple[str, str, str], float]
 """Asymptote relative to the average of the window, in percent, by recording, cell label and metric."""
@@ -43,26 +42,18 @@ def asymptotes(loops: pd.DataFrame, steady_state: pd.DataFrame) -> Asymptotes:
     """
     of_loop = ["recording", "step"]
     windows = steady_state.groupby(of_loop, as_index=False)[["window_start", "window_end"]].first()
-    warm = loops.loc[~loops["cold"].astype(bool), [*of_loop, "round", "cell_label", *_METRICS]]
+    warm = loops.loc[~loops["cold"].astype(bool), [*of_loop, "round", "cell_label", *RATES]]
     rounds = warm.merge(windows, on=of_loop)
     rounds = rounds[rounds["round"] <= rounds["window_end"]]
     found: dict[tuple[str, str, str], float] = {}
     twice = set()
     for (recording, _), loop in rounds.groupby(of_loop, sort=False):
         window = int(loop["window_end"].iloc[0] - loop["window_start"].iloc[0]) + 1
-        cells, labels = pd.factorize(loop["cell_label"])
-        numbers, places = np.unique(loop["round"].to_numpy(dtype=int), return_inverse=True)
-        shape = len(labels), len(numbers)
-        times = np.zeros(shape)
-        np.add.at(times, (cells, places), 1)
-        for metric in _METRICS:
-            values = np.zeros(shape)
-            np.add.at(values, (cells, places), loop[metric].to_numpy(dtype=float))
-            with np.errstate(invalid="ignore"):
-                values /= times  # NaN without the round
-            whole = (values > 0).all(axis=1)
-            off = to_asymptote(values[whole], window, of_times=KINDS[metric] == "time")
-            keys = [(str(recording), str(label), metric) for label in labels[whole]]
+        for metric in RATES:
+            by_round = loop.pivot_table(index="cell_label", columns="round", values=metric, dropna=False)
+            whole = by_round[(by_round > 0).all(axis=1)]  # NaN without the round
+            off = to_asymptote(whole.to_numpy(dtype=float), window, of_times=KINDS[metric] == "time")
+            keys = [(str(recording), str(label), metric) for label in whole.index]
             twice.update(found.keys() & keys)
             found.update(zip(keys, (100 * np.expm1(off)).tolist(), strict=True))
     return {key: percent for key, percent in found.items() if key not in twice}
@@ -70,11 +61,7 @@ def asymptotes(loops: pd.DataFrame, steady_state: pd.DataFrame) -> Asymptotes:
 
 CONFIDENCE = 0.95
 """Confidence of the interval of a value over several recordings."""
-_RATES = ("iops", "bandwidth_mib_s", "mean_latency_us", "max_latency_us")
-_OF_ALL = (
-    *(f"p{nines}_latency_us" for nines in ("50", "90", "99", "999", "9999", "99999", "999999")),
-    "power_w",
-)
+_OF_ALL = (*NINES, "power_w")
 """Columns without a value for each of several workloads."""
 
 
@@ -100,34 +87,15 @@ def _only(cells: pd.DataFrame, number: int) -> pd.DataFrame:
     return cells.assign(
         part=number + 1,
         cell_label=cells["cell_label"] + ", " + cells["workloads"].str[number],
-        **{metric: cells[f"workload_{metric}"].str[number].astype(float) for metric in _RATES},
+        **{metric: cells[f"workload_{metric}"].str[number].astype(float) for metric in (*RATES, "max_latency_us")},
         **dict.fromkeys(_OF_ALL, float("nan")),
         read_ios=cells["workload_ios"].str[number].astype(float),
         write_ios=0.0,
     )
 
 
-_OF_THE_VALUE = (
-    "value",
-    "n",
-    "rse_pct",
-    "spread_low",
-    "spread_high",
-    "samples",
-    "scope",
-    "mad",
-    "interval_low",
-    "interval_high",
-    "asymptote_pct",
-    "statistic",
-    "verdict",
-    "taint_reason",
-    "host_limit",
-    "disturbance_pct",
-    "recordings",
-    "evidence",
-)
-"""Columns that may differ between pooled recordings; all others must be equal."""
+_SAME = ("drive", "measurement", "protocol", "cell_label", "metric", "kind", "unit", "reduced", "virtual", "clock")
+"""Columns that pooled recordings share."""
 _MAY_BE_UNKNOWN = ("interval_low", "interval_high", "asymptote_pct", "disturbance_pct")
 
 
@@ -188,8 +156,7 @@ def pooled(values: Iterable[dict[str, Any]]) -> pd.DataFrame:
     least FEWEST samples have a median absolute deviation, `mad`.
     """
     columns = SCHEMAS["summary"].names
-    same = [column for column in columns if column not in _OF_THE_VALUE]
-    alike = grouped(values, lambda single: tuple(single[column] for column in same))
+    alike = grouped(values, itemgetter(*_SAME))
     if not alike:
         return pd.DataFrame(columns=columns)
     rows = [_pooled(sorted(group, key=itemgetter("run"))) for group in alike.values()]
@@ -208,6 +175,8 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
     positive = bool((values > 0).all() and np.isfinite(values).all())
     mean = f"{'geometric ' if positive else ''}mean of {len(values)} recordings"
     statistics = (row["statistic"] for row in recordings)
+    changes = (row.get("asymptote_pct") for row in recordings)
+    approached = [math.log1p(change / 100) for change in changes if change is not None and change == change]
     return {
         **first,
         **(_geometric_mean(values) if positive else {"value": float(values.mean()), "rse_pct": None}),
@@ -218,7 +187,7 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
         "statistic": f"{without_load(first['statistic'])}{at_all(statistics)}, {mean}",
         "spread_low": float(values.min()),
         "spread_high": float(values.max()),
-        "asymptote_pct": _mean_pct([row.get("asymptote_pct") for row in recordings]),
+        "asymptote_pct": 100 * math.expm1(fmean(approached)) if len(approached) == len(recordings) else None,
         **trust(recordings),
         "recordings": names,
     }
@@ -249,13 +218,7 @@ def pooled_disturbance_pct(values: Iterable[Mapping[str, Any]]) -> float | None:
     return 100 * math.expm1(float(logs.mean()))
 
 
-def _mean_pct(changes: list[float | None]) -> float | None:
-    """Return the geometric mean of changes in percent; None if any is not known."""
-    known = [math.log1p(change / 100) for change in changes if change is not None]
-    return 100 * math.expm1(math.fsum(known) / len(known)) if len(known) == len(changes) else None
-
-
-def _geometric_mean(values: npt.NDArray[np.float64]) -> dict[str, float]:
+def _geometric_mean(values: Floats) -> dict[str, float]:
     """Return value, relative standard error, and from FEWEST recordings on the confidence interval."""
     logs = np.log(values)
     error = float(logs.std(ddof=1)) / math.sqrt(len(logs))

@@ -73,7 +73,8 @@ def add_parser(commands: Any) -> None:
         type=outcomes,
         default=[],
         metavar="OUTCOME,...",
-        help="exit with status 4 if a value is slower, 5 if any is different, 6 if any is undecided: these words",
+        help="exit with status 4 if a value is slower beyond the margin, 5 if any is different beyond it, 6 if any is "
+        "undecided: these words",
     )
     parser.flag("--all", "list every metric, also IOPS, throughput and mean latency that say the same")
     parser.flag("--conditions", "list every condition that differs or is not recorded, with the values of both sides")
@@ -111,7 +112,7 @@ def _compare(options: argparse.Namespace) -> int:
         return DIFFERENCES_FORBIDDEN
     found = failing(comparisons, options.fail_on)
     for key, number in found.items():
-        print(f"drivelab: {counted(number, 'value')} {key}, which --fail-on refuses", file=sys.stderr)
+        print(f"drivelab: {counted(number, 'test')} {key}, which --fail-on refuses", file=sys.stderr)
     return min((FAILED[key] for key in found), default=0)
 
 

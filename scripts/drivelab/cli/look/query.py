@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.core.terminal import print_json, print_table, unescaped, visible
 from drivelab.core.units import parse_duration
 
@@ -81,6 +81,8 @@ def _statement(text: str | None) -> str | None:
         if not 1 <= int(text) <= len(QUESTIONS):
             raise UserError(f"there is no question {text}; choose one of 1 to {len(QUESTIONS)}")
         return QUESTIONS[int(text) - 1].sql
+    if text is not None and text.isidentifier() and text not in SCHEMAS:
+        raise UserError(f"there is no table '{text}'; {suggestion(text, SCHEMAS)}")
     return f"DESCRIBE {text}" if text in SCHEMAS else text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ _PACKAGES = Path(sys.prefix) / "cluster"
 _EXECUTOR = "snakemake_executor_plugin_slurm"
 _CHAIN = "rule_chain_"
 """Prefix of the comment of a submission that uses a drive."""
+_LOOK_S, _IDLE_S = 60.0, 600.0  # between two looks at the queue; without a job in it
 _SQUEUE = ("squeue", "--me", "--noheader", "--format", "%i|%T|%j|%Z|%k")
 
 
@@ -39,6 +41,7 @@ class Submission:
         """Partition of all jobs, "" for Slurm's default; None if jobs differ."""
         # Part of each Slurm job's name: it identifies the jobs that a killed run left.
         self._prefix = f"drivelab-{re.sub('[^A-Za-z0-9-]', '-', campaign.study.name)}"[:50]
+        self._looked_s, self._empty_since_s = -math.inf, math.inf
 
     def arguments(self, cores: int) -> list[str]:
         """Return arguments for snakemake; `cores` limits the jobs that run on this host."""
@@ -79,6 +82,27 @@ class Submission:
             return []
         programs.run(["scancel", *jobs])
         return [f"Cancelled in Slurm: jobs {', '.join(jobs)}."]
+
+    def missed(self, now_s: float) -> list[str]:
+        """Return a sentence, once, when Slurm has had no job of this run for ten minutes at `now_s`.
+
+        The executor waits for ever for a job whose end it missed while Slurm did not answer in time: Slurm forgets it.
+        """
+        if not self.is_slurm or now_s - self._looked_s < _LOOK_S:
+            return []
+        self._looked_s = now_s
+        try:
+            is_empty = not self._queue()
+        except UserError:
+            return []
+        self._empty_since_s = min(self._empty_since_s, now_s) if is_empty else math.inf
+        if now_s - self._empty_since_s < _IDLE_S:
+            return []
+        self._looked_s = math.inf
+        return [
+            "Slurm has had no job of this study for ten minutes. Unless this host captures a trace, Snakemake missed "
+            "the end of a job. Press Ctrl-C and run again: what is finished is kept."
+        ]
 
     def _queue(self) -> dict[str, bool]:
         """Return the unfinished jobs of the study, and whether each is a running chain.

@@ -31,10 +31,10 @@ def _plan(options: argparse.Namespace) -> int:
     from drivelab.campaign.budget import exceeded, refusal
     from drivelab.campaign.outlook import headline, outlook, verdict_outlook
     from drivelab.campaign.planning import Campaign
-    from drivelab.workflow.layout import Layout
+    from drivelab.campaign.results_folder import refuse_foreign
 
     campaign = Campaign.load(in_project(options.study), everywhere=options.everywhere)
-    Layout(campaign).check_owner()
+    refuse_foreign(campaign.study)
     campaign.approve_drives(attached_only=True)
     rows = outlook(campaign)
     beyond = exceeded(campaign, rows)

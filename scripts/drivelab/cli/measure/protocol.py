@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.cli.completion import completed_by, drives, protocols
+from drivelab.cli.completion import completed_by, drives, protocols, traces
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import print_json, print_table
 from drivelab.core.units import counted
@@ -75,13 +75,8 @@ def _add_drive(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"write throughput of the drive, MiB/s (default: {WRITE_MIB_S})",
     )
-    parser.add_argument(
-        "--trace",
-        metavar="T",
-        action="append",
-        default=[],
-        help="trace to replay: a name of traces/, or a file; repeatable",
-    )
+    words = "trace to replay: a name of traces/, or a file; repeatable"
+    completed_by(parser.add_argument("--trace", metavar="T", action="append", default=[], help=words), traces)
 
 
 def _positive(text: str) -> float:
@@ -117,14 +112,15 @@ def _list(options: argparse.Namespace) -> int:
         rows.append([""])
     print_table(("protocol", "time", "written", ""), rows, ("time", "written"))
     print(f"* start here. Time and upper bound of the bytes written, conditioning included, for {words}; "
-          "--drive chooses another. 'drivelab protocol show NAME' explains one.")  # fmt: skip
+          "--drive chooses another. What a trace or an application adds (+ trace) is not known. "
+          "'drivelab protocol show NAME' explains one.")  # fmt: skip
     return 0
 
 
 def _mapping(entry: Entry) -> dict[str, Any]:
     names = ("family", "name", "title", "source", "start", "unfit")
     span = None if entry.takes is None or entry.takes.estimate is None else asdict(entry.takes.estimate)
-    return {**{name: getattr(entry, name) for name in names}, "takes": span}
+    return {**{name: getattr(entry, name) for name in names}, "takes": span, "takes_more": bool(entry.more)}
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -15,8 +15,10 @@ from pathlib import Path
 
 from drivelab.campaign.budget import exceeded, require_within
 from drivelab.campaign.capture import refuse_foreign_campaign
+from drivelab.campaign.check import check_engines
 from drivelab.campaign.outlook import headline, outlook
 from drivelab.campaign.planning import Campaign
+from drivelab.campaign.results_folder import refuse_foreign, require_writable, set_torn_aside
 from drivelab.cli.measure import cluster
 from drivelab.cli.measure.plan import growth_lines
 from drivelab.cli.measure.progress_view import ProgressView
@@ -32,20 +34,18 @@ from drivelab.host.temporary import recover_all
 from drivelab.plan.design import LOOKS
 from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.places import ROOT, VARIABLE, restored_folder
-from drivelab.quick.caveats import Cause, disturbances, warnings
 from drivelab.recording.folders import is_recorded
 from drivelab.recording.writer import write_json
 from drivelab.run import consent
 from drivelab.run.consent import snakemake_arguments
+from drivelab.run.study_lock import hold
+from drivelab.telemetry.other_programs import disturbances
 from drivelab.trace.capturing.mounts import recover_mounts
 from drivelab.virtual import manage
 from drivelab.virtual.kept_state import KEPT_DRIVES
 from drivelab.virtual.manage import in_use
-from drivelab.workflow.check import check_engines
 from drivelab.workflow.cluster import SETTINGS, Cluster
 from drivelab.workflow.failures import explain
-from drivelab.workflow.layout import Layout
-from drivelab.workflow.locks import hold, require_writable
 from drivelab.workflow.scheduling import Scheduling
 
 _POLL_S = 0.5
@@ -72,14 +72,14 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
     """
     hosts = Cluster.of_profile(profile) if profile else None
     campaign = Campaign.load(path, everywhere=hosts is not None)
-    study, layout = campaign.study, Layout(campaign)
-    layout.check_owner()
+    study = campaign.study
+    refuse_foreign(study)
     require_writable(study.results)
     lock = hold(study.results, study.name) if study.results.is_dir() else None
     began = False
     try:
         if lock is not None:
-            layout.set_torn_aside()
+            set_torn_aside(campaign)
         submission = None
         if profile is not None and hosts is not None:
             scheduling, submission = Scheduling(campaign, hosts), cluster.Submission(profile, campaign)
@@ -110,7 +110,6 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
 
 def _run(campaign: Campaign, engine: _Engine) -> bool:
     """Run what is unfinished, and return whether all of it succeeded; say why not."""
-    layout = Layout(campaign)
     say(*(engine.submission.clear_queue() if engine.submission else ()), headline(campaign))
     logs, status = campaign.study.results / "logs", None
     try:
@@ -118,7 +117,7 @@ def _run(campaign: Campaign, engine: _Engine) -> bool:
     finally:
         ended = status is not None and status >= 0  # else stages may still be releasing drives
         kept = None if status == 0 else campaign.study.results / KEPT_DRIVES
-        _release(layout.virtual_drives(), kept, 0 if ended else _RELEASE_S)
+        _release(campaign.virtual_drives, kept, 0 if ended else _RELEASE_S)
     complete = status == 0 and (campaign.study.results / "report/index.html").exists()
     if not complete:
         explain(logs, status)
@@ -227,6 +226,7 @@ def _snakemake(campaign: Campaign, engine: _Engine, log: Path, more: Sequence[st
             with live_display() as live:
                 while process.poll() is None:
                     view.update(live)
+                    say(*(submission.missed(time.monotonic()) if submission else ()))
                     time.sleep(_POLL_S)
         except BaseException:
             messages = submission.cancel() if submission else []
@@ -292,9 +292,7 @@ def _print_result(campaign: Campaign, seconds: float) -> None:
 _QUESTION = "Wait until the machine is idle (w), continue now (c), or stop (s)? [w] "
 
 
-def settle(
-    campaign: Campaign, when_busy: str, look: Callable[[Sequence[str]], tuple[Cause, ...]] = disturbances
-) -> bool:
+def settle(campaign: Campaign, when_busy: str, look: Callable[[Sequence[str]], tuple[str, ...]] = disturbances) -> bool:
     """Return whether to start a study now, after waiting if the user wants that.
 
     Looks at the CPUs and at the drives for a second, if anything is left to measure here in real time. With
@@ -308,8 +306,7 @@ def settle(
     found = look(names)
     if not found:
         return True
-    for sentence in warnings(found):
-        _tell(f"warning: {sentence}")
+    _tell(f"warning: {'; '.join(found)}")
     choice = when_busy
     if choice == ASK:
         choice = _answer() if sys.stdin.isatty() and sys.stderr.isatty() else CONTINUE

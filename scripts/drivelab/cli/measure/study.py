@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from drivelab.cli.completion import completed_by, drives, protocols
 from drivelab.cli.measure.run import in_project
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import print_json, say
@@ -25,15 +26,17 @@ def add_parser(commands: Any) -> None:
 
     action = actions.add_parser("new", help="write config/NAME.yaml, for you to check and run")
     action.add_argument("name", help="name of the study: lower-case letters, digits, hyphens")
-    action.add_argument(
+    chosen = action.add_argument(
         "--drives", nargs="+", metavar="DRIVE", help="drives of the drive sheet (default: all with destructive: yes)"
     )
-    action.add_argument("--protocols", nargs="+", metavar="PROTOCOL",
+    completed_by(chosen, drives)
+    chosen = action.add_argument("--protocols", nargs="+", metavar="PROTOCOL",
                         default=["pts-throughput", "pts-write-saturation"],
                         help="protocols of config/protocols (default: %(default)s)")  # fmt: skip
+    completed_by(chosen, protocols)
     action.add_argument(
         "--filesystems", nargs="+", metavar="TYPE", default=[],
-        help="compare file systems on the drives, such as ext4,xfs,btrfs,f2fs (default: measure the drives themselves)",
+        help="compare file systems on the drives, such as ext4 xfs btrfs f2fs (default: measure the drives themselves)",
     )  # fmt: skip
     action.add_argument(
         "--detect", metavar="SHARE", help="difference to show, such as 5%%: sets how many recordings each drive needs"
@@ -86,7 +89,7 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from drivelab.workflow.check import check, clashes
+    from drivelab.campaign.check import check, clashes
 
     checked = [check(path) for path in all_in_project(options.studies)]
     if not options.json:
@@ -108,15 +111,15 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
+    from drivelab.campaign.results_folder import refuse_foreign
     from drivelab.campaign.status import campaign_of, study_status
-    from drivelab.workflow.layout import Layout
 
     studies = [load_study(path) for path in all_in_project(options.studies)]
     refuse_same_name([study.name for study in studies])
     statuses: dict[str, list[dict[str, Any]]] = {}
     for number, study in enumerate(studies):
         campaign = campaign_of(study)
-        Layout(campaign).check_owner()
+        refuse_foreign(campaign.study)
         rows = study_status(campaign)
         statuses[campaign.study.name] = list(map(asdict, rows))
         if not options.json:

@@ -9,6 +9,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import print_json
+from drivelab.core.units import some
 from drivelab.plan.places import ROOT
 
 DEFAULT_CONFIG = ROOT / "config/virtual_drives.yaml"
@@ -67,7 +68,7 @@ def _stop(options: argparse.Namespace) -> int:
     if refusals:
         raise UserError("; ".join(refusals))
     if not removed:
-        print("nothing to stop")
+        print(f"{some(options.names, 3)} does not run" if options.names else "no virtual drive runs")
     return 0
 
 

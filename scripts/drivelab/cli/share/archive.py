@@ -16,6 +16,7 @@ from drivelab.cli.measure.run import in_project
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import NO_REDIRECTION, console, print_json
 from drivelab.core.units import format_amount, some
+from drivelab.plan.places import COMMAND
 
 if TYPE_CHECKING:
     from drivelab.archive.create import Written
@@ -122,7 +123,7 @@ def _verify(options: argparse.Namespace) -> int:
         print_json([
             {"archive": str(verdict.path), "sha256": verdict.digest, "files": verdict.files,
              "own_files": verdict.own_files, "altered": verdict.altered, "since_measured": verdict.since_measured,
-             "compared": verdict.compared}
+             "compared": verdict.compared, "compared_beside": verdict.beside}
             for verdict in verdicts
         ])  # fmt: skip
     for verdict in verdicts if not options.json else ():
@@ -131,12 +132,18 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _print_verdict(verdict: Verdict) -> None:
+    from drivelab.archive.create import SIDE_FILE
+
     for name, what in verdict.altered.items():
         print(f"{verdict.path}: {name}: {what}")
     for name, what in verdict.since_measured.items():
         print(f"{verdict.path}: {name}: {what} since it was measured; no result counts this recording")
     if not verdict.altered:
-        check = "equal to the given digest" if verdict.compared else "compare it with the digest that 'create' printed"
+        check = "compare it with the digest that 'create' printed"
+        if verdict.compared:
+            check = "equal to the given digest"
+        elif verdict.beside:
+            check = f"equal to {verdict.path.name}{SIDE_FILE} beside it, which may have been changed too; {check}"
         counts = f"{verdict.files} study files and {verdict.own_files} metadata files"
         print(f"{verdict.path}: all files as archived, {counts}; SHA-256 {verdict.digest}, {check}")
         if not verdict.since_measured:
@@ -151,14 +158,14 @@ def _restore(options: argparse.Namespace) -> int:
     with _progress("verifying and restoring", 2 * options.file.stat().st_size) as watch:
         done = restore(options.file, options.to, options.digest, watch)
     folder = Path(os.path.relpath(done.folder))
-    print(f"{folder}: {done.written} study files restored, {done.there} existed already")
+    print(f"{folder}: {done.written} study files restored")
     if done.left_out:
         print(f"Skipped, because a study has no files of this kind: {some(done.left_out, _MOST_NAMED)}")
     if done.elsewhere:
         print(f"{done.elsewhere} files came from outside the publisher's project; they are in {folder / ELSEWHERE}")
     study = _study_in(done.folder)
     print("Tables, figures and report are not restored: drivelab computes them from the recordings.")
-    print(f"Analyse it again, without measuring: drivelab run {folder / (study or 'config/STUDY.yaml')}")
+    print(f"Analyse it again, without measuring: {COMMAND} run {folder / (study or 'config/STUDY.yaml')}")
     print("To measure with it, set destructive: yes in its drive sheet and pass --yes.")
     return 0
 

@@ -25,7 +25,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("kind", choices=kinds, metavar="KIND", help=", ".join(kinds))
     parser.add_argument("path", type=Path, metavar="PATH", help="file or folder of the results")
-    parser.add_argument("--drive", metavar="NAME", help="name for the drive")
+    parser.add_argument("--drive", required=True, metavar="NAME", help="name for the drive")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the tables")
     parser.add_argument("--report", type=Path, metavar="FILE.html", help="also write the report to this file")
     parser.add_argument("--date", metavar="YYYY-MM-DD", help="tkperf: date of the test, if the file does not give it")
@@ -41,7 +41,7 @@ def add_parser(commands: Any) -> None:
 
 def _import(options: argparse.Namespace) -> int:
     if not options.drive or "/" in options.drive:
-        raise UserError("an import needs the name of the drive, without a slash; give --drive NAME")
+        raise UserError(f"--drive is '{options.drive}'; give a name for the drive, without a slash")
     from drivelab.imported.tables import tables_of, write_tables
 
     _check_output(options.output)

@@ -68,8 +68,11 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.apply:
         return 0
     reach = {"host", *(named or _pinned())}
-    if settable := sum(bool(row["deviation"] and row["settable"]) for row in rows if row["scope"] in reach):
-        print(f"\ndrivelab doctor --apply changes {settable} of them until the next study ends.")
+    settable = [row for row in rows if row["deviation"] and row["settable"]]
+    if within := sum(row["scope"] in reach for row in settable):
+        print(f"\ndrivelab doctor --apply changes {within} of them until the next study ends.")
+    if others := dict.fromkeys(row["scope"] for row in settable if row["scope"] not in reach):
+        print(f"For drives that are not in the drive sheet, name them: drivelab doctor --apply {' '.join(others)}")
     if changed := temporary.remembered():
         text = (
             f"{len(changed)} settings are changed for a study now. drivelab restores them when the last study ends. To "

@@ -10,12 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli.start.inventory import VIA, additions, ask, hosts_in, sheet_text, verdict, with_host_column
+from drivelab.cli.start.inventory import additions, sheet_text, verdict
 from drivelab.core.errors import UserError
 from drivelab.core.files import read_regular, real_path, write_atomic
 from drivelab.core.terminal import broken, print_json
 from drivelab.core.units import counted, format_amount
-from drivelab.plan.drive_sheet import COLUMNS, load_sheet
+from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.places import ROOT
 
 DEFAULT_SHEET = ROOT / "config/drives.tsv"
@@ -36,34 +36,21 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write the sheet of --tsv to FILE, atomically"
     )
-    parser.add_argument(
-        "--hosts",
-        type=Path,
-        metavar="FILE",
-        help="the sheet of --tsv for all hosts in FILE: a name a line, then the "
-        "project's folder there if it is another than here",
-    )
-    parser.add_argument("--via", choices=VIA, default="ssh", help="how to reach the hosts (default: ssh)")
     parser.add_argument("--sheet", type=Path, default=DEFAULT_SHEET, help="the drive sheet (%(default)s)")
     parser.set_defaults(handler=_drives)
 
 
 def _drives(options: argparse.Namespace) -> int:
-    """List the drives, or add them to the sheet; return 1 if a host did not answer."""
-    answers = [] if options.hosts is None else ask(hosts_in(options.hosts), options.via)
-    drives = [drive for answer in answers for drive in answer.drives] if answers else survey(options.sheet)
+    if options.sheet != DEFAULT_SHEET and not (options.tsv or options.output):
+        load_sheet(options.sheet)  # a named sheet that is missing or wrong is a mistake, unless one is to be written
+    drives = survey(options.sheet)
     if options.json:
         print_json(drives)
-    elif answers:
-        _put_sheet(drives, with_host_column(_text(options.sheet) or "\t".join(COLUMNS) + "\n"), options.output)
     elif options.tsv or options.output:
         _put_sheet(drives, _text(options.sheet), options.output)
     else:
         print(listing(drives), end="")
-    silent = [answer for answer in answers if answer.failure]
-    for answer in silent:
-        print(f"drivelab: host {answer.host.name} is left out: {answer.failure}", file=sys.stderr)
-    return 1 if silent else 0
+    return 0
 
 
 def survey(sheet: Path) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from typing import Any
 import drivelab
 from drivelab.core.errors import UserError
 from drivelab.core.private import make_private
-from drivelab.plan.places import COMMAND, MARKER, ROOT, SHIPPED, is_project
+from drivelab.plan.places import COMMAND, IS_INSTALLED, MARKER, ROOT, SHIPPED, is_project
 
 _COPIED = ("config", "traces", "profiles", "scripts/applications")
 """Folders of a project. They are the user's: a new version of drivelab does not change a study's protocols."""
@@ -49,8 +49,9 @@ def _init(options: argparse.Namespace) -> int:
     make_project(options.folder)
     print(f"{options.folder}: a project with a first study, a drive sheet, protocols, traces and profiles. Next:")
     print(f"  cd {shlex.quote(str(options.folder))}")
-    print(f"  {COMMAND} demo      # two virtual drives, about eight minutes; touches no SSD")
-    print(f"  {COMMAND} drives    # the drives of this host, for config/drives.tsv; then edit config/study.yaml")
+    command = COMMAND if IS_INSTALLED else shlex.quote(str(SHIPPED / "drivelab"))
+    print(f"  {command} demo      # two virtual drives, about eight minutes; touches no SSD")
+    print(f"  {command} drives    # the drives of this host, for config/drives.tsv; then edit config/study.yaml")
     return 0
 
 

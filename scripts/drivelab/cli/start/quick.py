@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,8 @@ def _quick(options: argparse.Namespace) -> int:
     from drivelab.core.units import format_size, parse_duration, parse_size
     from drivelab.host.temporary import recover_all
     from drivelab.plan.drive_sheet import load_sheet
-    from drivelab.quick.session import agree, all_warnings, announcement, as_mapping, plan_looks, show, take
+    from drivelab.quick.session import agree, all_warnings, announcement, as_mapping, plan_look, show, take
+    from drivelab.quick.study import RESULTS
     from drivelab.quick.subjects import LEAST_BYTES, subject_of
 
     if options.history:
@@ -69,40 +69,39 @@ def _quick(options: argparse.Namespace) -> int:
     say(*recover_all(), stderr=True)
     here = Path.cwd()
     os.chdir(project)
-    planned = plan_looks(rows, time_s, size_bytes)
+    look = plan_look(rows, time_s, size_bytes)
     screen = wide_console(stderr=options.json)
-    for line in announcement(planned):
+    for line in announcement(look):
         screen.print(line, markup=False)
-    agree(planned, options.yes)
+    agree(look, options.yes)
     try:
-        places = take(planned)
+        places = take(look)
     except KeyboardInterrupt:
-        print("drivelab: interrupted; this look ends here, and the next one starts from the beginning", file=sys.stderr)
+        kept = project / RESULTS / "recordings"
+        say(f"drivelab: interrupted; what was measured is in {kept}, and the next look starts anew", stderr=True)
         return 130
     from drivelab.quick.page import write  # imports matplotlib, which is slow
 
-    page = output or (planned.page if here == project else project / planned.page)
-    found = all_warnings(planned, places)
-    write(places, planned.campaign, found, page)
+    usual = RESULTS / f"{'-and-'.join(plan.drive for plan in look.plans)}.html"
+    page = output or (usual if here == project else project / usual)
+    found = all_warnings(look, places)
+    labels = write(look, places, found, page)
     if options.json:
-        print_json(as_mapping(places, found, str(page)))
+        print_json(as_mapping(look, places, found, labels, str(page)))
     else:
-        show(places, found, str(page))
+        show(look, places, found, labels, str(page))
     return 0
 
 
 def _history(options: argparse.Namespace) -> int:
-    from drivelab.quick.history import histories, show
+    from drivelab.quick.history import as_mapping, histories, show
     from drivelab.quick.study import RESULTS
 
     wanted = [str(Path(text).resolve()) if Path(text).exists() else text for text in options.places]
     os.chdir(project_or_home())
     found = histories(RESULTS, wanted)
     if options.json:
-        print_json([
-            {"name": looks[-1].name, "place": looks[-1].place, "looks": [look.to_mapping() for look in looks]}
-            for looks in found
-        ])  # fmt: skip
+        print_json(list(map(as_mapping, found)))
     for looks in found if not options.json else ():
         show(looks)
     return 0

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.cli.completion import completed_by, traces
+from drivelab.cli.completion import completed_by, drives, traces
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import say
 from drivelab.core.units import format_amount, parse_duration, parse_size
@@ -32,9 +32,8 @@ def add_parser(commands: Any) -> None:
     )
     words = "trace in Parquet, or a name of the catalogue in traces/"
     completed_by(parser.add_argument("trace", metavar="TRACE", help=words), traces)
-    parser.add_argument(
-        "--target", required=True, help="drive of the drive sheet, or path of a loop device or file that you own"
-    )
+    words = "drive of the drive sheet, or path of a loop device or file that you own"
+    completed_by(parser.add_argument("--target", required=True, help=words), drives)
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="Parquet file to write, one row per request"
     )

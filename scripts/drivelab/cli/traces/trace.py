@@ -32,25 +32,22 @@ def add_parser(commands: Any) -> None:
 
 
 def _add_conversions(actions: Any) -> None:
-    volume = "volume to import, if the file holds several; repeatable"
+    volume = "volume to import, if the file holds several"
     limit = {"type": _count, "default": 0, "metavar": "N", "help": "malformed lines to allow (default: 0)"}
     arguments = {
         "file": FILE,
         "--format": FORMAT,
-        "--volume": {"action": "append", "metavar": "V", "help": volume},
+        "--volume": {"metavar": "V", "help": volume},
         "--max-malformed": limit,
         "--output": output("OUT.parquet", "trace to write"),
     }
-    more = (
-        "Imports one volume of a trace file, or several for one replay. Decompresses gzip, zstd and bzip2. See "
-        "docs/trace_formats.md."
-    )
+    more = "Imports one volume of a trace file. Decompresses gzip, zstd and bzip2. See docs/trace_formats.md."
     add_action(actions, "import", _import, "import a trace of another format to Parquet", arguments, more)
     words = "list the volumes of a trace file and their requests"
     add_action(actions, "volumes", _volumes, words, {"file": FILE, "--format": FORMAT})
     arguments = {
         "trace": TRACE,
-        "--format": {"required": True, "metavar": "F", "help": "fio-iolog-v3 or blkparse-text"},
+        "--format": {"required": True, "metavar": "F", "help": "fio-iolog-v3"},
         "--name": {"default": "trace", "metavar": "NAME", "help": "file name inside an iolog (default: trace)"},
         "--output": output("OUT", "file to write; compressed if its name ends with .gz or .zst"),
     }
@@ -117,8 +114,8 @@ def _volumes(options: argparse.Namespace) -> Answer:
     volumes, tally = list_volumes(options.file, format_name=options.format)
     lines = [f"{name or '(the format has no volumes)'}: {count}" for name, count in volumes.items()]
     if tally.malformed:
-        place, reason = tally.first[0]
-        lines.append(f"malformed {tally.unit}s: {tally.malformed}, the first is {place} ({reason})")
+        unit, first = tally.unit, tally.malformed_first[0]
+        lines.append(f"malformed {unit}s: {tally.malformed}, the first is {first[unit]} ({first['reason']})")
     return {"volumes": volumes, "malformed": tally.malformed}, lines
 
 

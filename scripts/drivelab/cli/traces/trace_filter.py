@@ -28,7 +28,6 @@ def add_actions(actions: Any) -> None:
         "--pid": {**listed, "type": int, "metavar": "N", "help": "process ID that queued the request; repeatable"},
         "--range": {"metavar": "FROM..TO", "help": "range of the device that the request touches, such as 0..1GiB"},
         "--not": {"dest": "inverted", "action": "store_true", "help": "keep the requests that do not match"},
-        "--volume": {"metavar": "NAME", "help": "volume of a trace of several; its times stay"},
         "--issue-times": {"action": "store_true", "help": "let requests begin when they were issued to the drive"},
         "--idle-above": {"metavar": "T", "help": "shorten longer gaps in which no request is in flight, such as 100ms"},
         "--idle-keep": {"metavar": "T", "help": "length of a shortened gap (default: the value of --idle-above)"},
@@ -62,7 +61,6 @@ def _filter(options: argparse.Namespace) -> Answer:
     if options.idle_keep is not None and options.idle_above is None:
         raise UserError("--idle-keep: give the longest gap that is not changed with --idle-above")
     chosen = Filter(
-        volume=options.volume,
         issue_times=options.issue_times,
         from_ns=time_ns(options.begin),
         to_ns=None if options.end is None else time_ns(options.end),
@@ -123,8 +121,6 @@ def _sentences(entry: Mapping[str, Any]) -> Iterator[str]:
     def requests(name: str) -> str:
         return counted(entry[name], "request")
 
-    if "other_volumes" in entry:
-        yield f"left out: {requests('other_volumes')} of other volumes"
     if "without_dispatch" in entry:
         yield f"requests begin when they were issued to the drive; without a dispatch: {requests('without_dispatch')}"
     if "from_ns" in entry:

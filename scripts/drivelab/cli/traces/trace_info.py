@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drivelab.cli.completion import completed_by, traces
 from drivelab.core.terminal import console
 from drivelab.core.units import format_amount, format_size
 from drivelab.report.numbers import is_missing
@@ -24,7 +25,8 @@ def add_actions(actions: Any) -> None:
     """Register `info` with the actions of `drivelab trace`."""
     more = "Characterises a trace of any length in bounded memory. docs/trace_statistics.md defines the numbers."
     action = actions.add_parser("info", help="show the statistics of a trace", description=more)
-    action.add_argument("file", metavar="FILE", help="trace in Parquet, or a name of the catalogue in traces/")
+    words = "trace in Parquet, or a name of the catalogue in traces/"
+    completed_by(action.add_argument("file", metavar="FILE", help=words), traces)
     action.add_argument("--tables", type=Path, metavar="DIR", help="write the tables to DIR as Parquet")
     action.add_argument("--figures", type=Path, metavar="DIR", help="draw the figures to DIR as SVG and PNG")
     action.add_argument("--json", action="store_true", help="print the result as JSON")

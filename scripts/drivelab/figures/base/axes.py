@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import floor, log10
 from typing import Any
 
@@ -25,9 +25,11 @@ _NEAR_A_TICK, _NEAR_A_DECADE = 1.5, 3.0
 _LOG_FROM = 30.0  # a linear axis hides a line thirty times below the highest
 
 
-def is_wide(values: Sequence[float]) -> bool:
+def is_wide(values: Any) -> bool:
     """Return whether only a logarithmic axis can show all values; False if one is zero."""
-    return len(values) > 0 and min(values) > 0 and max(values) / min(values) >= _LOG_FROM
+    known = np.asarray(values, dtype=float)
+    known = known[~np.isnan(known)]
+    return bool(known.size and known.min() > 0 and known.max() / known.min() >= _LOG_FROM)
 
 
 def scale_y(axes: Axes, values: Sequence[float], quantity: Quantity, *, log: bool = False) -> None:
@@ -48,8 +50,7 @@ def scale_y(axes: Axes, values: Sequence[float], quantity: Quantity, *, log: boo
 def write(axis: Axis, texts: Texts) -> None:
     """Set how an axis writes its values, at the ticks and to a reader who points at a mark."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: texts.short(value)))
-    if texts.exact is not None:
-        words.tell(axis, texts.exact)
+    words.tell(axis, texts)
 
 
 def log_axis(axes: Axes, which: str, smallest: float, largest: float, texts: Texts = NUMBER) -> None:
@@ -81,11 +82,11 @@ def _tick_to_read(largest: float, high: float, steps: Sequence[float]) -> float:
     return there[-1] if there else next(place for place in places if place >= largest)
 
 
-def ticks(axis: Axis, places: Sequence[float], texts: Texts | Callable[[float], str]) -> None:
+def ticks(axis: Axis, places: Sequence[float], texts: Texts) -> None:
     """Set ticks at `places` only, and their texts."""
     axis.set_major_locator(FixedLocator(places))
     axis.set_minor_locator(NullLocator())
-    write(axis, texts if isinstance(texts, Texts) else Texts(texts))
+    write(axis, texts)
 
 
 def whiskers(axes: Axes, low: Any, high: Any, at: Any, *, upright: bool = False, **look: Any) -> None:

@@ -1,10 +1,9 @@
-"""The marks of a panel (lines, bars, steps, maps, bands) with the values of their points."""
+"""The marks of a panel (lines, bars, maps, bands) with the values of their points."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,12 @@ from matplotlib.collections import PolyCollection, QuadMesh
 from matplotlib.colorbar import Colorbar
 from matplotlib.container import BarContainer
 from matplotlib.lines import Line2D
-from matplotlib.patches import Rectangle, StepPatch
-from mpl_toolkits.mplot3d.proj3d import proj_transform
+from matplotlib.patches import Rectangle
 
 from drivelab.figures.base.quantities import DIGITS
-from drivelab.figures.base.words import Floats, Side, called, floats, has_lines, parts, said, top_of
+from drivelab.figures.base.words import Floats, Side, floats, has_lines, parts, said
 
 Mark = dict[str, Any]
-Found = tuple[Mark, list[Artist]]
-"""Values of a mark, and its artists."""
 
 _POINTS_OF_A_RULE = 17
 """Points of a line across the panel, so that a reader can point at it anywhere."""
@@ -52,11 +48,11 @@ class Panel:
         `moves` names the axes along which a zoom moves the mark.
         """
         mark = self.silent(artist, moves)
-        mark |= {"x": numbers(self.x.transformed(x)), "y": numbers(self.y.transformed(y))}
-        for key, side in (("x", self.x), ("y", self.y)):
+        for key, side, values in (("x", self.x, x), ("y", self.y, y)):
+            mark[key] = numbers(side.transformed(values))
             if key not in only:
                 mark[f"{key}w"] = None
-            elif (words := side.words(x if key == "x" else y)) is not None:
+            elif (words := side.words(values)) is not None:
                 mark[f"{key}w"] = words
         if (lines := said(artist, len(mark["x"]))) is not None:
             mark["also"] = lines if len(set(lines)) > 1 else lines[0]
@@ -65,9 +61,8 @@ class Panel:
     def silent(self, artist: Artist, moves: str = "xy") -> Mark:
         """Return a mark without values: its name, and the number of its entry in the legend."""
         label = self.label(artist)
-        name = called(artist) or label.replace("\n", " ")
         return {
-            **({"name": name} if name else {}),
+            **({"name": label.replace("\n", " ")} if label else {}),
             **({"key": self.legend.index(label)} if label in self.legend else {}),
             **({"moves": moves} if moves != "xy" else {}),
         }
@@ -91,41 +86,53 @@ def _number(value: float, digits: int) -> float | int | None:
     return int(shown) if shown == round(shown) else shown
 
 
-def marks(panel: Panel) -> list[Found]:
-    """Return the marks of a panel, from the back to the front."""
+def marks(panel: Panel) -> list[tuple[Mark, list[Artist]]]:
+    """Return the marks of a panel with their artists, from the back to the front."""
     bars = [group for group in panel.axes.containers if isinstance(group, BarContainer) and group.patches]
-    others = [artist for artist in panel.axes.get_children() if artist.get_visible()
-              and artist is not panel.axes.patch and not any(artist in group.patches for group in bars)]  # fmt: skip
-    drawn: list[tuple[float, Found]] = [
-        (artist.get_zorder(), (mark, [artist])) for artist in others for mark in _marks(artist, panel)
+    patches = {panel.axes.patch, *(patch for group in bars for patch in group.patches)}
+    drawn: list[tuple[float, Mark, list[Artist]]] = [
+        (artist.get_zorder(), mark, [artist])
+        for artist in panel.axes.get_children()
+        if artist.get_visible() and artist not in patches and (mark := _mark(artist, panel)) is not None
     ]
-    drawn += [(group.patches[0].get_zorder(), (_bars(group, panel), list(group.patches))) for group in bars]
-    return [mark for _, mark in sorted(drawn, key=lambda pair: pair[0])]
+    drawn += [(group.patches[0].get_zorder(), _bars(group, panel), list(group.patches)) for group in bars]
+    return [(mark, artists) for _, mark, artists in sorted(drawn, key=lambda found: found[0])]
 
 
-@singledispatch
-def _marks(artist: Artist, panel: Panel) -> Iterator[Mark]:
-    yield from ()
+def _mark(artist: Artist, panel: Panel) -> Mark | None:
+    match artist:
+        case Line2D():
+            return _line(artist, panel)
+        case QuadMesh():
+            return _map(artist, panel)
+        case PolyCollection():  # a filled area; the line above it has its values
+            return panel.silent(artist)
+        case Rectangle():  # a band across the panel, if it is one
+            transform, axes = artist.get_data_transform(), panel.axes
+            if transform == axes.get_xaxis_transform(which="grid"):
+                return panel.silent(artist, "x")
+            return panel.silent(artist, "y") if transform == axes.get_yaxis_transform(which="grid") else None
+    return None
 
 
-@_marks.register
-def _line(artist: Line2D, panel: Panel) -> Iterator[Mark]:
+def _line(artist: Line2D, panel: Panel) -> Mark | None:
     x, y = floats(artist.get_xdata(orig=False)), floats(artist.get_ydata(orig=False))
-    transform, only, moves = artist.get_transform(), _axes_told(artist, x, y), "xy"
+    transform, only, moves = artist.get_transform(), "xy", "xy"
     if transform == panel.axes.get_yaxis_transform(which="grid"):
         x, y, only, moves = _across(panel.axes.get_xlim(), panel.x), np.full(_POINTS_OF_A_RULE, y[0]), "y", "y"
     elif transform == panel.axes.get_xaxis_transform(which="grid"):
         x, y, only, moves = np.full(_POINTS_OF_A_RULE, x[0]), _across(panel.axes.get_ylim(), panel.y), "x", "x"
     elif not transform.contains_branch(panel.axes.transData) or not len(x):
-        return
+        return None
+    elif artist.get_gid() in _LEVELS and len(x) == 2:
+        only = "y" if y[0] == y[1] else "x"
     elif len(x) > _LONG and not has_lines(artist):
         chosen = _apart(floats(transform.transform(np.column_stack([x, y]))))
         x, y = x[chosen], y[chosen]
     # a rule without a name has no value to show
     if artist.get_gid() in _SILENT or (moves != "xy" and not panel.label(artist)):
-        yield panel.silent(artist, moves)
-    else:
-        yield panel.mark(artist, x, y, only=only, moves=moves, **({"rule": 1} if moves != "xy" else {}))
+        return panel.silent(artist, moves)
+    return panel.mark(artist, x, y, only=only, moves=moves, **({"rule": 1} if moves != "xy" else {}))
 
 
 def _apart(places: Floats) -> list[int]:
@@ -139,101 +146,43 @@ def _apart(places: Floats) -> list[int]:
     return chosen
 
 
-def _axes_told(artist: Line2D, x: Floats, y: Floats) -> str:
-    """Return the axes whose values a line's points show."""
-    if artist.get_gid() == "fills":  # between measured points
-        return "x"
-    if artist.get_gid() in _LEVELS and len(x) == 2:
-        return "y" if y[0] == y[1] else "x"
-    return "xy"
-
-
 def _across(limits: tuple[float, float], side: Side) -> Floats:
     low, high = limits
-    spread = np.geomspace if side.scale == "log" and low > 0 else np.linspace
+    spread = np.geomspace if side.axis.get_scale() == "log" and low > 0 else np.linspace
     return floats(spread(low, high, _POINTS_OF_A_RULE))
 
 
-@_marks.register
-def _steps(artist: StepPatch, panel: Panel) -> Iterator[Mark]:
-    """Yield steps with their own height in the middle of each interval, also if stacked."""
-    values, edges, baseline = artist.get_data()
-    tops, sides = floats(values), floats(edges)
-    if len(tops):
-        heights = tops - floats(baseline) if artist.get_fill() and np.ndim(baseline) else tops
-        yield panel.mark(artist, (sides[:-1] + sides[1:]) / 2, tops, **_instead(panel.y, "y", heights, tops))
-
-
-def _instead(side: Side, key: str, shown: Floats, places: Floats) -> Mark:
-    """Return the words of shown values that differ from their positions."""
-    if bool(np.array_equal(shown, places, equal_nan=True)):
-        return {}
-    return {f"{key}w": side.words(shown) or [side.plain(value) for value in shown.tolist()]}
-
-
-@_marks.register
-def _area(artist: PolyCollection, panel: Panel) -> Iterator[Mark]:
-    """Yield a filled area without values, as the line above it has them."""
-    yield panel.silent(artist)
-
-
-@_marks.register
-def _band(artist: Rectangle, panel: Panel) -> Iterator[Mark]:
-    """Yield a band across the panel (`axvspan`, `axhspan`) without values."""
-    along = artist.get_data_transform() == panel.axes.get_xaxis_transform(which="grid")
-    up = artist.get_data_transform() == panel.axes.get_yaxis_transform(which="grid")
-    if along or up:
-        yield panel.silent(artist, "x" if along else "y")
-
-
-@_marks.register
-def _map(artist: QuadMesh, panel: Panel) -> Iterator[Mark]:
-    """Yield edges and a value per cell, row by row, with name and unit of the colour bar of the same scale."""
+def _map(artist: QuadMesh, panel: Panel) -> Mark:
+    """Return edges and a value per cell, row by row, with name and unit of the colour bar of the same scale."""
     edges = floats(artist.get_coordinates())
-    sides = {"x": (panel.x, edges[0, :, 0]), "y": (panel.y, edges[:, 0, 1])}
     bar = next((bar for shown, bar in colour_bars(panel.axes.get_figure(root=True)) if shown.norm is artist.norm), None)
     name, unit = parts(bar.ax.get_ylabel() or bar.ax.get_xlabel()) if bar else ("", "")
     mark: Mark = panel.silent(artist) | {"z": numbers(artist.get_array(), _DIGITS_OF_A_MAP), "z_name": name,
                                          "z_unit": unit}  # fmt: skip
-    for key, (side, ends) in sides.items():
+    for key, side, ends in (("x", panel.x, edges[0, :, 0]), ("y", panel.y, edges[:, 0, 1])):
         middle = (ends[:-1] + ends[1:]) / 2
         mark[key] = numbers(side.transformed(ends))
         mark[f"{key}w"] = side.words(middle) or [side.plain(float(f"{value:.4g}")) for value in middle.tolist()]
-    yield mark
+    return mark
 
 
-def colour_bars(figure: Any) -> Iterator[tuple[Any, Colorbar]]:
-    """Yield the artist of each colour bar of a figure, and the bar."""
-    for axes in figure.axes:
-        for artist in axes.collections:
-            if artist.colorbar is not None:
-                yield artist, artist.colorbar
+def colour_bars(figure: Any) -> list[tuple[Any, Colorbar]]:
+    """Return the artist of each colour bar of a figure, and the bar."""
+    artists = [artist for axes in figure.axes for artist in axes.collections]
+    return [(artist, artist.colorbar) for artist in artists if artist.colorbar is not None]
 
 
 def _bars(group: BarContainer, panel: Panel) -> Mark:
     """Return bars with their lengths; on a logarithmic axis, with their ends, as they begin at the basis."""
     upright = group.orientation != "horizontal"
-    x0, y0, x1, y1 = floats([patch.get_bbox().extents for patch in group.patches]).T
+    boxes = floats([patch.get_bbox().extents for patch in group.patches])
+    middle = boxes[:, [0, 2] if upright else [1, 3]].mean(axis=1)
     starts = floats([patch.get_y() if upright else patch.get_x() for patch in group.patches])
     lengths = floats([patch.get_height() if upright else patch.get_width() for patch in group.patches])
     worth, ends = panel.y if upright else panel.x, starts + lengths
-    shown = ends if worth.scale == "log" else lengths
+    shown = ends if worth.axis.get_scale() == "log" else lengths
     drawn = np.minimum(ends, max(panel.axes.get_ylim() if upright else panel.axes.get_xlim()))
-    x, y = ((x0 + x1) / 2, drawn) if upright else (drawn, (y0 + y1) / 2)
-    mark = panel.mark(group.patches[0], x, y) | _instead(worth, "y" if upright else "x", shown, drawn)
+    mark = panel.mark(group.patches[0], *((middle, drawn) if upright else (drawn, middle)))
+    if not np.array_equal(shown, drawn, equal_nan=True):  # the place of a bar's end is not its value
+        mark["yw" if upright else "xw"] = worth.words(shown) or [worth.plain(value) for value in shown.tolist()]
     return mark | {"bar": 1}
-
-
-def columns(axes: Any, height_px: float) -> list[tuple[Mark, Artist]]:
-    """Return the columns of axes in three dimensions, with the texts that `say` gave them.
-
-    `at` is the middle of the top in pixels from the upper left corner of the page, whose height is `height_px`.
-    """
-    found: list[tuple[Mark, Artist]] = []
-    for column in axes.collections:
-        if (top := top_of(column)) is not None:
-            x, y = axes.transData.transform(proj_transform(*top, axes.get_proj())[:2])
-            found.append(
-                ({"at": [round(float(x), 1), round(height_px - float(y), 1)], "also": said(column, 1)}, column)
-            )
-    return found

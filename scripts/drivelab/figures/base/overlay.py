@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from drivelab.figures.base import counted, selection, style
+from drivelab.figures.base import selection, style
 
 _LINE_IN = 0.18
 _LINE_WIDTH = 0.003
@@ -28,6 +28,8 @@ class Look:
     dash: str
     size: float = 5.0
     """Size of the marker in points."""
+    filled: bool = False
+    """Whether the area below is filled."""
 
 
 @contextmanager
@@ -60,20 +62,13 @@ def coinciding(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) ->
 
     `table` has the columns drive, `by`, which identify a point of the figure, and `values`, its coordinates.
     """
-    series = {
-        str(drive): part.set_index(list(by))[list(values)].sort_index()
-        for drive, part in table.groupby("drive", sort=False)
-    }
+    parts = table.astype(dict.fromkeys(values, float)).groupby("drive", sort=False)
+    series = {str(drive): part.set_index(list(by))[list(values)].sort_index() for drive, part in parts}
     below: dict[str, str] = {}
-    for place, (drive, points) in enumerate(series.items()):
-        for other in list(series)[:place]:
-            if (
-                other not in below
-                and points.index.equals(series[other].index)
-                and np.allclose(
-                    points.astype(float), series[other].astype(float), rtol=_LINE_WIDTH, atol=0, equal_nan=True
-                )
-            ):
+    for drive, points in series.items():
+        for other in (name for name in list(series)[: list(series).index(drive)] if name not in below):
+            same = points.index.equals(series[other].index)
+            if same and np.allclose(points, series[other], rtol=_LINE_WIDTH, atol=0, equal_nan=True):
                 below[drive] = other
                 break
     return ", ".join(f"{drive} lies on {other}" for drive, other in below.items()) or None
@@ -81,35 +76,37 @@ def coinciding(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) ->
 
 def note_coinciding(figure: Figure, table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> None:
     """Add a note of the drives that coincide (see `coinciding`)."""
-    if hidden := coinciding(table, by, values):
+    if table["drive"].nunique() > 1 and (hidden := coinciding(table, by, values)):
         style.note(figure, hidden)
         style.grow(figure, _LINE_IN)
 
 
-def last_soaks(rows: pd.DataFrame, table: str) -> pd.DataFrame:
-    """Return the rows of each recording's last soak outside of phases; raises ValueError for none.
+def soaks(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of soaks outside of phases."""
+    return rows[(rows["kind"] == "soak") & rows["phase"].isna()]
 
-    The PTS takes its histogram after the drive has settled.
-    """
-    soaks = rows[(rows["kind"] == "soak") & rows["phase"].isna()]
-    if soaks.empty:
-        raise ValueError(f"table '{table}' has no soaks for this figure")
-    return soaks[soaks["step"] == soaks.groupby("recording")["step"].transform("max")]
+
+def turns(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of soaks that repeat over values."""
+    return rows[(rows["kind"] == "soak") & rows["phase_value"].notna()]
+
+
+def last_soaks(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of each recording's last soak: the PTS takes its histogram after the drive has settled."""
+    alone = soaks(rows)
+    return alone[alone["step"] == alone.groupby("recording")["step"].transform("max")]
 
 
 def bins_by_drive(latency_bins: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return each drive's bins with I/Os of its last soak; raises ValueError for several workloads or measurements."""
     selection.require(latency_bins, "latency_bins")
-    bins = last_soaks(latency_bins, "latency_bins")
+    bins = last_soaks(latency_bins)
+    if bins.empty:
+        raise ValueError("table 'latency_bins' has no soaks for this figure")
     bins = bins[bins["count"] > 0]
     for column in ("measurement", "workload"):
         selection.require_one(bins, column, "latency_bins")
     return {str(drive): part for drive, part in bins.groupby("drive", sort=False)}
-
-
-def workload(bins: dict[str, pd.DataFrame]) -> str:
-    """Return the workload of the bins of all drives."""
-    return str(next(iter(bins.values()))["workload"].iloc[0])
 
 
 def loop_values(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[str], by: list[str]) -> pd.DataFrame:
@@ -121,6 +118,6 @@ def loop_values(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[s
     parts = []
     for recording, part in cells.groupby("recording", sort=False):
         windows = steady_state[steady_state["recording"] == recording]
-        loop = counted.loop_cells(part)
-        parts.append(counted.values(loop, windows, metrics, by).assign(drive=part["drive"].iloc[0]))
+        loop = selection.loop_cells(part)
+        parts.append(selection.cell_values(loop, windows, metrics, by).assign(drive=part["drive"].iloc[0]))
     return pd.concat(parts).groupby(["drive", *by], sort=False, as_index=False, dropna=False)[list(metrics)].mean()

@@ -6,8 +6,7 @@ paper and keep their proportions to lines, ticks and marks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,16 +29,6 @@ _LEAST_PANEL = 0.4
 """Smallest share of the figure's width that its panels must have."""
 
 
-@contextmanager
-def drawn_for(width_in: float) -> Iterator[None]:
-    """Make new figures this wide, without a title."""
-    token = style.page.set(style.Page(width_in, titled=False))
-    try:
-        yield
-    finally:
-        style.page.reset(token)
-
-
 @style.styled
 def fitting(draw: Callable[[], Figure]) -> tuple[Figure, float]:
     """Return a figure for the narrowest column in which no text is cut or overlaps, and the column's width in inches.
@@ -47,7 +36,7 @@ def fitting(draw: Callable[[], Figure]) -> tuple[Figure, float]:
     The figure is wider: its texts have 8 pt if it is made as wide as the column.
     """
     for width_in in WIDTHS_IN:
-        with drawn_for(width_in / _SCALE):
+        with style.on_page(width_in / _SCALE, titled=False):
             figure = draw()
             style.settle(figure)
         if not _is_crowded(figure):

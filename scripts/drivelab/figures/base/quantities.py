@@ -143,11 +143,6 @@ def format_time(seconds: float) -> str:
     return format_latency(1e6 * seconds) if seconds >= 1e-6 else f"{seconds * 1e9:.0f} ns"
 
 
-def format_kib(size_bytes: float) -> str:
-    """Return a block size in KiB without unit, as on the axes of the PTS: 512 is `0.5`."""
-    return f"{size_bytes / KIB:g}"
-
-
 def format_mix(read_share_pct: float) -> str:
     """Return a read/write mix as the PTS writes it: 65 is `65/35`."""
     return f"{read_share_pct:g}/{100 - read_share_pct:g}"
@@ -164,9 +159,9 @@ class Texts:
 
 NUMBER = Texts(lambda value: with_minus(format_number(value)))
 PLAIN = Texts("{:g}".format)
+SIGNED = Texts(lambda value: with_minus(f"{value:+,.4g}") if value else "0")
 LATENCY = Texts(format_latency, lambda latency_us: format_latency(latency_us, grouped))
-BLOCK = Texts(format_kib, lambda size_bytes: f"{grouped(size_bytes / KIB)} KiB")
-TIMES = Texts("{:g}\N{MULTIPLICATION SIGN}".format, lambda value: f"{grouped(value)}\N{MULTIPLICATION SIGN}")
+BLOCK = Texts(lambda size_bytes: f"{size_bytes / KIB:g}", lambda size_bytes: f"{grouped(size_bytes / KIB)} KiB")
 
 
 def _largest_unit(units: Mapping[str, float], largest: float, at_least: float) -> tuple[str, float]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pandas as pd
 
+from drivelab.analysis.values.rows import odd
 from drivelab.criteria.host_limit import most_severe
+from drivelab.criteria.repeats import FEWEST
 from drivelab.criteria.taint import digest
 from drivelab.figures.base.quantities import format_mix
+from drivelab.tables.labels import named
 
 Window = tuple[int, int]
 """First and last round of a steady-state window, numbered from 1."""
@@ -101,6 +104,45 @@ def mix(pattern: object, read_share_pct: float, *, several: bool) -> str:
 def access(pattern: object) -> str:
     """Return the access pattern in PTS notation."""
     return "RND" if pattern == "random" else "SEQ"
+
+
+def loop_cells(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the labelled loop cells of one drive and run; raises ValueError for several or none."""
+    return named(one_measurement(cells))
+
+
+def counted_rounds(loop: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
+    """Return the counted rounds: those of a steady-state window, else an odd number of warm rounds.
+
+    The table `summary` uses the same rounds.
+    """
+    by_step = windows(steady_state)
+    parts = []
+    for (recording, step), rounds in loop[~loop["cold"].astype(bool)].groupby(["recording", "step"]):
+        numbers = sorted(rounds["round"].unique())
+        if (recording, step) in by_step:
+            first, last = by_step[recording, step]
+            numbers = [number for number in numbers if first <= number <= last]
+        elif len(numbers) >= FEWEST:
+            numbers = numbers[: odd(len(numbers))]
+        parts.append(rounds[rounds["round"].isin(numbers)])
+    rounds_that_count = pd.concat(parts) if parts else loop.iloc[:0]
+    if rounds_that_count.empty:
+        raise ValueError("table 'cells' has no rounds that count")
+    return rounds_that_count
+
+
+def cell_values(loop: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[str], by: list[str]) -> pd.DataFrame:
+    """Return columns `by` and `metrics` of each cell: window average, else median of counted rounds."""
+    rounds = counted_rounds(loop, steady_state)
+    groups = rounds.groupby(by, sort=False, as_index=False)[metrics]
+    steady = not steady_state.empty
+    return groups.mean() if steady else groups.median()
+
+
+def value_name(steady_state: pd.DataFrame) -> str:
+    """Return what `cell_values` are, for a note."""
+    return "average of the window" if not steady_state.empty else "median of the counted rounds"
 
 
 def tainted(frame: pd.DataFrame) -> str | None:

@@ -10,13 +10,15 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from drivelab.analysis.exclusions import WHOLE, counted
+from drivelab.core.units import counted as named_count
 from drivelab.criteria.soundness import FAULTS, split
 from drivelab.figures.base import overlay, selection, style
 from drivelab.figures.kinds import trace
-from drivelab.figures.registry import ALL, FIGURES, TRACE, FigureKind
+from drivelab.figures.registry import ALL, FIGURES, TRACE
 from drivelab.tables.labels import named
 
 
+@style.styled
 def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str = "", **options: object) -> Figure:
     """Draw the figure `name` from `tables` and label it with `subject`, or its trace, and the status of its data.
 
@@ -41,18 +43,13 @@ def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str = "", **o
         marks = [mark for text in status["trace_marks"].dropna() for mark in text.split(", ")]
         style.badges_of_trace(figure, marks, partial=status["partial"].astype(bool).any())
     style.label_by(figure, status, subject)
-    if messages := _doubts(kind, tables):
-        style.note(figure, "; ".join(messages))
+    shown = tables.get(kind.values, pd.DataFrame())
+    if len(shown):
+        rows = selection.window_rows(shown, tables["steady_state"]) if kind.of_window else shown
+        doubts = "; ".join(filter(None, (selection.tainted(rows), selection.host_limited(rows))))
+        if doubts:
+            style.note(figure, doubts)
     return figure
-
-
-def _doubts(kind: FigureKind, tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """Return what disturbed the shown values, and why the host may limit them."""
-    shown = tables.get(kind.values)
-    if shown is None or shown.empty:
-        return []
-    rows = selection.window_rows(shown, tables["steady_state"]) if kind.of_window else shown
-    return [message for message in (selection.tainted(rows), selection.host_limited(rows)) if message is not None]
 
 
 _JUDGED = {
@@ -63,7 +60,6 @@ _JUDGED = {
 }
 """Column with the reason for which rows of a table do not count, and the name of a row."""
 _MOST = 6
-_LINE_IN = 0.175
 
 
 def reasons(tables: Mapping[str, pd.DataFrame]) -> list[str]:
@@ -73,42 +69,31 @@ def reasons(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     their measurements.
     """
     counts = Counter(
-        (recording, reason.partition("; ")[0], what)
+        (recording, *split(reason.partition("; ")[0]), what)
         for name, (column, what) in _JUDGED.items()
         if name in tables and column in tables[name]
         for recording, reason in tables[name].loc[tables[name][column].notna(), ["recording", column]].values
     )
-    lines = [
-        f"{fault}: {count} {what}{'' if count == 1 else 's'} of {recording}, {words}"
-        for (recording, reason, what), count in counts.items()
-        for fault, words in [split(reason)]
-        if fault in FAULTS
-    ]
-    return [*lines, *(_of_exclusions(tables) if "exclusions" in tables else ())]
-
-
-def _of_exclusions(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
-    others = {name: table for name, table in tables.items() if name != "exclusions"}
-    recordings = {recording for table in others.values() if "recording" in table for recording in table["recording"]}
-    measurements = {
-        measurement for name in ("deltas", "summary") if name in others for measurement in others[name]["measurement"]
-    }
-    for row in tables["exclusions"].itertuples():
-        shown = row.recording in recordings or row.measurement in measurements or not (recordings or measurements)
-        if shown and row.place == WHOLE:
-            yield f"{row.fault}: {row.recording}, {row.words}"
-        elif shown and not recordings:
-            yield f"{row.fault}: {row.recording}, {row.place}, {row.words}"
+    lines = [f"{fault}: {named_count(count, what)} of {recording}, {words}"
+             for (recording, fault, words, what), count in counts.items() if fault in FAULTS]  # fmt: skip
+    shown = [table for name, table in tables.items() if name != "exclusions"]
+    recordings = {recording for table in shown if "recording" in table for recording in table["recording"]}
+    measurements = {one for name in ("deltas", "summary") if name in tables for one in tables[name]["measurement"]}
+    for row in tables["exclusions"].itertuples() if "exclusions" in tables else ():
+        if row.recording in recordings or row.measurement in measurements or not (recordings or measurements):
+            if row.place == WHOLE:
+                lines.append(f"{row.fault}: {row.recording}, {row.words}")
+            elif not recordings:
+                lines.append(f"{row.fault}: {row.recording}, {row.place}, {row.words}")
+    return lines
 
 
 @style.styled
 def placeholder(name: str, lines: list[str]) -> Figure:
     """Return a figure with the title of `name`, an alarm that nothing is shown, and the first reasons."""
     more = [f"and {len(lines) - _MOST} more reasons, see what is left out"] if len(lines) > _MOST else []
-    figure = style.new_figure(ALL[name].title if name in ALL else name, height_in=1.0)
-    figure.subplots().set_axis_off()
+    figure = style.new_figure(ALL[name].title if name in ALL else name, height_in=0.5)
     for line in [*lines[:_MOST], *more]:
-        style.grow(figure, 2 * _LINE_IN)
         style.note(figure, line)
     style.alarm(figure, "NOTHING TO SHOW: the values are left out of all results")
     return figure
@@ -124,8 +109,7 @@ def sheets(names: Iterable[str], tables: Mapping[str, pd.DataFrame], subject: st
         tables = {**tables, "cells": named(tables["cells"])}
     for name in names:
         with overlay.among(whole[FIGURES[name].status_table]["drive"]):  # exclusions change no colour
-            figure = _what_is_left(name, tables, subject, lost, whole) if lost else _figure(name, tables, subject)
-        yield name, figure
+            yield name, _what_is_left(name, tables, subject, lost, whole)
 
 
 @style.styled
@@ -154,11 +138,15 @@ def _what_is_left(
     name: str, tables: Mapping[str, pd.DataFrame], subject: str, lost: list[str], whole: Mapping[str, pd.DataFrame]
 ) -> Figure:
     """Return the figure, or a placeholder if the exclusions `lost` left too little of the tables `whole`."""
-    status = FIGURES[name].status_table
-    if len(_rows(name, tables)[status]):
+    shown, options = _rows(name, tables), {}
+    if name in ("measurement_2d", "measurement_3d", "repeats") and len(tables["steady_state"]):
+        options["metric"] = tables["steady_state"]["metric"].iloc[0]
+    if not lost or len(shown[FIGURES[name].status_table]):
         try:
-            return _figure(name, tables, subject)
-        except ValueError as error:  # with all values, an error would be a bug
+            return render(name, shown, subject, **options)
+        except ValueError as error:
+            if not lost:  # with all values, an error is a bug
+                raise
             lost = [*lost, f"the remaining values are not enough: {error}"]
     labels = pd.concat([table[["reduced", "virtual", "clock"]] for table in whole.values() if "clock" in table])
     figure = placeholder(name, lost)
@@ -166,39 +154,22 @@ def _what_is_left(
     return figure
 
 
-def _figure(name: str, tables: Mapping[str, pd.DataFrame], subject: str) -> Figure:
-    options: dict[str, object] = {}
-    if name in ("measurement_2d", "measurement_3d", "repeats") and len(tables["steady_state"]):
-        options["metric"] = tables["steady_state"]["metric"].iloc[0]
-    return render(name, _rows(name, tables), subject, **options)
-
-
 def _rows(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Return the tables with only the steps of the figure, as a protocol may have loops and soaks."""
-    chosen = {table: tables[table] for table in dict.fromkeys((*FIGURES[name].required, FIGURES[name].values))}
-    choose = ROWS[FIGURES[name].rows]
-    for table in ("cells", "latency_bins"):
-        if table in chosen:
-            chosen[table] = choose(chosen[table])
-    if FIGURES[name].one_loop:
-        windows = chosen["steady_state"]
-        chosen["steady_state"] = windows[windows["step"] == windows["step"].min()]
-        chosen["cells"] = chosen["cells"][chosen["cells"]["step"] == windows["step"].min()]
+    kind = FIGURES[name]
+    chosen = {table: tables[table] for table in dict.fromkeys((*kind.required, kind.values))}
+    chosen |= {table: ROWS[kind.rows](chosen[table]) for table in ("cells", "latency_bins") if table in chosen}
+    if kind.one_loop:
+        first = chosen["steady_state"]["step"].min()
+        chosen |= {table: chosen[table][chosen[table]["step"] == first] for table in ("cells", "steady_state")}
     return chosen
-
-
-def _soaks(rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[(rows["kind"] == "soak") & rows["phase"].isna()]
 
 
 ROWS: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "": lambda rows: rows,
     "loops": lambda rows: rows[rows["kind"] == "loop"],
-    "soaks": _soaks,  # outside of phases
-    "last_soak": lambda rows: _soaks(rows)[_soaks(rows)["step"] == _soaks(rows)["step"].max()],
-    "turns": lambda rows: rows[(rows["kind"] == "soak") & rows["phase_value"].notna()],
+    "soaks": overlay.soaks,
+    "last_soak": overlay.last_soaks,
+    "turns": lambda rows: overlay.last_soaks(rows) if overlay.turns(rows).empty else overlay.turns(rows),
 }
-"""Functions that select the rows of a figure, by the `rows` of its declaration.
-
-The last soak is for a histogram: the PTS takes it after the drive has settled.
-"""
+"""Functions that select the rows of a figure, by the `rows` of its declaration."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
@@ -14,14 +15,14 @@ from typing import Any, ParamSpec, TypeVar
 import matplotlib
 import numpy as np
 import pandas as pd
-import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
-from drivelab.figures.base.svg import compact, with_values
+from drivelab.figures.base.svg import for_page, with_values
 from drivelab.figures.base.values import marked
 
 WIDTH_IN = 6.4  # narrow, so that text stays readable on a phone
@@ -33,8 +34,9 @@ LEGEND_PT = 9.0
 INK = "#222222"
 MUTED = "#5a5a5a"
 ALARM = "#b00020"
-WITH_COLOUR_BAR = (28, 1)
-"""Widths of a panel and its colour bar."""
+COLOURBLIND = ("#0173b2", "#de8f05", "#029e73", "#d55e00", "#cc78bc", "#ca9161", "#fbafe4", "#949494", "#ece133",
+               "#56b4e9")  # fmt: skip
+"""The palette `colorblind` of seaborn, whose import takes a second."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES = ("-", "--", "-.", ":")
 _BADGES = {"REDUCED protocol": "#ffb000", "VIRTUAL drive": "#8fd0ff", "virtual clock": "#d6c3f0"}
@@ -52,7 +54,13 @@ _FEWEST_LETTERS = 10
 """Shortest line when wrapping; it always fits."""
 
 RC: Any = {
-    **sns.axes_style("whitegrid"),
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "lines.solid_capstyle": "round",
+    "patch.edgecolor": "white",
+    "patch.force_edgecolor": True,
+    "xtick.bottom": False,
+    "ytick.left": False,
     "font.family": ["DejaVu Sans"],  # shipped with matplotlib
     "font.size": TEXT_PT,
     "axes.labelsize": TEXT_PT,
@@ -74,6 +82,7 @@ RC: Any = {
     "figure.facecolor": "white",
     "figure.dpi": 72,  # as in SVG, so that texts are measured only once
     "axes.titley": 1.0,  # avoids a slow check for overlaps of titles
+    "text.parse_math": False,
     "text.hinting": "none",  # else the width of a text depends on the resolution
     "svg.fonttype": "none",  # text instead of shapes: smaller, searchable and accessible
     "svg.hashsalt": "drivelab",  # else random ids make every file different
@@ -97,6 +106,16 @@ R = TypeVar("R")
 Colour = tuple[float, float, float]
 
 
+@contextmanager
+def on_page(width_in: float, *, titled: bool = True) -> Iterator[None]:
+    """Make new figures this wide, perhaps without a title."""
+    token = page.set(Page(width_in, titled))
+    try:
+        yield
+    finally:
+        page.reset(token)
+
+
 def styled(function: Callable[P, R]) -> Callable[P, R]:
     """Run `function` under the style, which matplotlib reads when it creates and when it draws artists."""
 
@@ -116,7 +135,7 @@ def styled(function: Callable[P, R]) -> Callable[P, R]:
 
 def colours(count: int) -> list[Colour]:
     """Return colours for unordered things (drives), safe for colour-blind readers."""
-    return list(sns.color_palette("colorblind", count)) if count <= 10 else ordered_colours(count)
+    return [to_rgb(colour) for colour in COLOURBLIND[:count]] if count <= len(COLOURBLIND) else ordered_colours(count)
 
 
 def ordered_colours(count: int) -> list[Colour]:
@@ -155,10 +174,13 @@ def note(figure: Figure, message: str) -> None:
     _header_line(figure, message, "note", color=MUTED, fontsize=SMALL_PT)
 
 
-def above(axes: Axes, place: float, name: str) -> None:
-    """Write the name of a phase above a panel."""
-    axes.annotate(name, (place, 1.0), (0, 3), xycoords=("data", "axes fraction"), textcoords="offset points",
-                  ha="center", va="bottom", fontsize=SMALL_PT, gid="phase name")  # fmt: skip
+def phase(axes: Axes, begin: float, end: float, name: str = "", *, dark: bool) -> None:
+    """Shade the part of a panel that belongs to a phase, and write its name above."""
+    axes.axvspan(begin, end, color="#f0f0f0" if dark else "#ffffff", zorder=0, linewidth=0, gid="phase")
+    if not name:
+        return
+    axes.annotate(name, ((begin + end) / 2, 1.0), (0, 3), xycoords=("data", "axes fraction"), ha="center", va="bottom",
+                  textcoords="offset points", fontsize=SMALL_PT, gid="phase name")  # fmt: skip
 
 
 def badge(figure: Figure, text: str, colour: str) -> None:
@@ -226,14 +248,16 @@ def svg(figure: Figure) -> str:
     drawn = StringIO()
     with marked(figure) as values:
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Title": figure.get_label()})
-    picture = compact(drawn.getvalue()).replace("<svg ", '<svg role="img" ', 1)
-    return with_values(picture, values)
+    picture = for_page(drawn.getvalue()).replace("<svg ", '<svg role="img" ', 1)
+    return with_values(picture, values) if values["panels"] else picture  # none in three dimensions
 
 
 def settle(figure: Figure) -> None:
     """Lay out the axes once for all files, as it takes as long as drawing."""
     engine = figure.get_layout_engine()
     if engine is not None:
+        for spine in (spine for axes in figure.axes for spine in axes.spines.values()):
+            spine.set_in_layout(False)  # it lies on the edge of the axes, but measuring it takes long
         if figure.axes:
             engine.execute(figure)
         figure.set_layout_engine(None)  # layout "none" would draw each file twice
@@ -263,30 +287,25 @@ def _header_line(figure: Figure, message: str, gid: str, **style: Any) -> None:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Stack title, subject, notes and alarm from the top, badges on the right; the axes get the rest."""
+    """Stack title, badges, subject, notes and alarm from the top; axes get the rest. If there is none, it grows."""
     width, height = figure.get_size_inches()
-    titles, subjects, badges = (_texts(figure, gid) for gid in ("title", "subject", "badge"))
+    (title,), badges = _texts(figure, "title"), _texts(figure, "badge")
     needed = sum(width_in(badge) + 2 * _PAD_IN for badge in badges)
-    title_in = _TITLE_IN + _TITLE_LINE_IN * titles[0].get_text().count("\n")
-    if not titles[0].get_text():
-        title_in, subjects = (_TITLE_IN if badges else 0.0), []
-    rows = [(_PAD_IN, titles)] if not subjects else [(_PAD_IN, titles), (_PAD_IN + title_in, subjects)]
-    free = [top for top, texts in rows if width_in(texts[0]) + needed + 3 * _PAD_IN <= width]
-    extra = 0.0 if free or not badges else _TITLE_IN
-    badges_top = free[0] if free else _PAD_IN + title_in
-    right = width - _PAD_IN
+    title_in = _TITLE_IN + _TITLE_LINE_IN * title.get_text().count("\n") if title.get_text() else 0.0
+    below = bool(badges) and width_in(title) + needed + 3 * _PAD_IN > width
+    badges_top, right = _PAD_IN + below * title_in, width - _PAD_IN
     for badge in reversed(badges):
         badge.set(position=((right - _PAD_IN / 2) / width, 1 - (badges_top + 0.02) / height), ha="right", va="top")
         right -= width_in(badge) + 2 * _PAD_IN
-    top = _PAD_IN
-    for text in (*titles, *subjects, *_texts(figure, "note"), *_texts(figure, "alarm")):
+    title.set(position=(_PAD_IN / width, 1 - _PAD_IN / height), va="top")
+    top = _PAD_IN + title_in + (_TITLE_IN if below or (badges and not title_in) else 0.0)
+    for text in (*_texts(figure, "subject"), *_texts(figure, "note"), *_texts(figure, "alarm")):
         boxed = _PAD_IN if text.get_gid() == "alarm" else 0.0
         text.set(position=((_PAD_IN + boxed / 2) / width, 1 - (top + boxed) / height), va="top")
-        lines = text.get_text().count("\n") + 1
-        top += title_in + extra if text in titles else lines * _LINE_IN + 1.5 * boxed
-        if text in subjects and badges and badges_top > _PAD_IN and not extra:
-            top += _PAD_IN / 2  # a badge is higher than a line of text
-    share = 1 - (top + _PAD_IN) / height
-    engine = figure.get_layout_engine()
-    assert isinstance(engine, ConstrainedLayoutEngine)  # as `new_figure` makes it
-    engine.set(rect=(0.0, 0.0, 1.0, share))
+        top += (text.get_text().count("\n") + 1) * _LINE_IN * bool(text.get_text()) + 1.5 * boxed
+    if (lowest := top + _PAD_IN) > height:
+        grow(figure, lowest - height)
+    else:
+        engine = figure.get_layout_engine()
+        assert isinstance(engine, ConstrainedLayoutEngine)  # as `new_figure` makes it
+        engine.set(rect=(0.0, 0.0, 1.0, 1 - lowest / height))

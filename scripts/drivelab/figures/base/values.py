@@ -1,6 +1,6 @@
 """Values of a drawn figure for its SVG: texts of its marks for a pointing reader, and its panels.
 
-`marked` adds ids of the marks to the SVG, `values` has their values. A page needs nothing else of a figure.
+`marked` adds ids of the marks to the SVG, and returns their values. A page needs nothing else of a figure.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Annotation, Text
 
-from drivelab.figures.base.marks import Panel, colour_bars, columns, marks, numbers
+from drivelab.figures.base.marks import Panel, colour_bars, marks, numbers
 from drivelab.figures.base.words import Side, time_of
 
 _DIGITS_OF_ENDS = 7
@@ -38,9 +38,7 @@ def marked(figure: Figure) -> Iterator[dict[str, Any]]:
     ]
     names = [text.get_text() for _, text in entries]
     bars = [bar.ax for _, bar in colour_bars(figure)]
-    panels = [
-        axes for axes in figure.axes if axes.get_visible() and axes not in bars and (axes.axison or axes.name == "3d")
-    ]
+    panels = [axes for axes in figure.axes if axes.get_visible() and axes.axison and axes not in bars]
     ids = _Ids()
     of_panels = [_panel(axes, panels, names, ids) for axes in panels]
     for entry in entries:
@@ -53,12 +51,6 @@ def marked(figure: Figure) -> Iterator[dict[str, Any]]:
     finally:
         for artist, own in before.items():
             artist.set_gid(own)
-
-
-def values(figure: Figure) -> dict[str, Any]:
-    """Return only the values of a laid out figure."""
-    with marked(figure) as of_figure:
-        return of_figure
 
 
 class _Ids:
@@ -78,8 +70,6 @@ class _Ids:
 def _panel(axes: Axes, panels: list[Axes], names: list[str], ids: _Ids) -> dict[str, Any]:
     height = float(axes.figure.bbox.height)
     ids.add("p", axes)
-    if axes.name == "3d":
-        return {"marks": [{"m": ids.add("m", artist), **mark} for mark, artist in columns(axes, height)]}
     for second in axes.child_axes:
         ids.add("c", second)
     sides = {which: Side.of(_axis(axes, which), _label_of(axes, panels, which)) for which in "xy"}
@@ -108,13 +98,13 @@ def _side(side: Side, which: str, axes: Axes, panels: list[Axes]) -> dict[str, A
     side_values: dict[str, Any] = {
         "name": side.name,
         "unit": side.unit,
-        "scale": side.scale,
+        "scale": "log" if side.axis.get_scale() == "log" else "linear",
         "ends": numbers(side.transformed(ends), _DIGITS_OF_ENDS),
         "ticks": [_px(pixel) for pixel in pixels.tolist()],
         "with": next(place for place, panel in enumerate(panels) if panel is axes or _share(axes, panel, which)),
     }
-    if side.is_plain and side.labels:
-        side_values["plain"] = "k" if any(text.strip()[-1:] in ("k", "M", "G") for text in side.labels) else "n"
+    if side.digits:
+        side_values["plain"] = side.digits
     time = time_of(side.axis)
     return {**side_values, "time": list(time)} if time else side_values
 

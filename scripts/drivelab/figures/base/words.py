@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,28 +13,24 @@ import numpy.typing as npt
 from matplotlib.artist import Artist
 from matplotlib.axis import Axis
 from matplotlib.container import BarContainer
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import LogFormatter, NullFormatter, ScalarFormatter
 
-from drivelab.figures.base.quantities import grouped
+from drivelab.figures.base.quantities import NUMBER, Texts, grouped
 
 Floats = npt.NDArray[np.float64]
-Words = Callable[[float], str]
 
 _GROUP = re.compile(r"\s*\((?P<unit>(?:[^()]|\([^()]*\))*)\)(?= *(?:[,:\n]|$))")
 _PRAISE = re.compile(r",?\s*(?:← better|better →)")
 _NOT_A_UNIT = ("number", "")
-_PREFIXES = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_TICK_ERROR = 0.01
 
-_of_axis: WeakKeyDictionary[Axis, Words] = WeakKeyDictionary()
-_time_of_axis: WeakKeyDictionary[Axis, tuple[float, float]] = WeakKeyDictionary()
-_of_artist: WeakKeyDictionary[Artist, tuple[Sequence[str] | str, str | None]] = WeakKeyDictionary()
-_top_of: WeakKeyDictionary[Artist, tuple[float, float, float]] = WeakKeyDictionary()
+_texts_of: WeakKeyDictionary[Axis, Texts] = WeakKeyDictionary()
+_time_of: WeakKeyDictionary[Axis, tuple[float, float]] = WeakKeyDictionary()
+_said_of: WeakKeyDictionary[Artist, Sequence[str] | str] = WeakKeyDictionary()
 
 
-def tell(axis: Axis, words: Words) -> None:
-    """Set the words for the values of `axis` and shared axes, if the number is not what the axis shows."""
-    _of_axis[axis] = words
+def tell(axis: Axis, texts: Texts) -> None:
+    """Set how `axis` and axes that share its values write their values."""
+    _texts_of[axis] = texts
 
 
 def time(axis: Axis, unit_s: float, start_s: float = 0.0) -> None:
@@ -42,38 +38,22 @@ def time(axis: Axis, unit_s: float, start_s: float = 0.0) -> None:
 
     A report zooms the time axes of one recording together.
     """
-    _time_of_axis[axis] = (unit_s, start_s)
+    _time_of[axis] = (unit_s, start_s)
 
 
 def time_of(axis: Axis) -> tuple[float, float] | None:
     """Return what `time` declared for an axis or a shared axis."""
-    return next((_time_of_axis[shared] for shared in _alike(axis) if shared in _time_of_axis), None)
+    return next((_time_of[shared] for shared in _alike(axis) if shared in _time_of), None)
 
 
-def say(
-    artist: Artist | BarContainer,
-    lines: Sequence[str] | str,
-    name: str | None = None,
-    *,
-    top: tuple[float, float, float] | None = None,
-) -> None:
-    """Add a line of text to each point of `artist`: one line per point, or one for all points.
-
-    `name` replaces the label of the artist. `top` is the place of the text in three dimensions.
-    """
-    _of_artist[_first(artist)] = (lines, name)
-    if top is not None:
-        _top_of[_first(artist)] = top
-
-
-def top_of(artist: Artist) -> tuple[float, float, float] | None:
-    """Return the place in three dimensions that `say` gave an artist, or None."""
-    return _top_of.get(artist)
+def say(artist: Artist | BarContainer, lines: Sequence[str] | str) -> None:
+    """Add a line of text to each point of `artist`: one line per point, or one for all points."""
+    _said_of[_first(artist)] = lines
 
 
 def said(artist: Artist, points: int) -> list[str] | None:
     """Return the line of each of an artist's `points`; raises ValueError if their numbers differ."""
-    text, _ = _of_artist.get(artist, ("", None))
+    text = _said_of.get(artist)
     if not text:
         return None
     lines = [text] * points if isinstance(text, str) else list(text)
@@ -84,12 +64,7 @@ def said(artist: Artist, points: int) -> list[str] | None:
 
 def has_lines(artist: Artist) -> bool:
     """Return whether `say` gave the artist a line of text for each point."""
-    return not isinstance(_of_artist.get(artist, ("", None))[0], str)
-
-
-def called(artist: Artist) -> str | None:
-    """Return the name that `say` gave an artist, or None."""
-    return _of_artist.get(artist, ("", None))[1]
+    return not isinstance(_said_of.get(artist, ""), str)
 
 
 def _first(artist: Any) -> Artist:
@@ -118,7 +93,7 @@ def parts(label: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Side:
-    """One axis of a panel: its scale, its ticks, and its words for a value."""
+    """One axis of a panel: its ticks, and its words for a value."""
 
     axis: Axis = field(repr=False)
     name: str
@@ -141,17 +116,18 @@ class Side:
         return cls(axis, name, unit, tuple(at for at, _ in shown), labels)
 
     @property
-    def scale(self) -> str:
-        """Scale of `transformed` values: `log` or `linear`."""
-        return "log" if self.axis.get_scale() == "log" else "linear"
+    def texts(self) -> Texts | None:
+        """How the axis, or one that shares its values, writes its values."""
+        return next((_texts_of[axis] for axis in _alike(self.axis) if axis in _texts_of), None)
 
     @property
-    def is_plain(self) -> bool:
-        """Whether each tick label is the number of its place."""
-        pairs = zip(self.ticks, map(_as_number, self.labels), strict=bool(self.labels))
-        return all(
-            value is not None and abs(value - tick) <= _TICK_ERROR * max(abs(tick), 1e-12) for tick, value in pairs
-        )
+    def digits(self) -> str:
+        """How a page that zooms writes new ticks: `k` with thousands as k, `n` as numbers, empty for no new ticks."""
+        if not (self.labels and self._is_native):
+            return ""
+        if self.texts is NUMBER:
+            return "k"
+        return "n" if (self._has_numbers if self.texts is None else self.texts.exact is None) else ""
 
     def transformed(self, values: Any) -> Floats:
         """Return values on a linear or logarithmic scale, the only scales of a page."""
@@ -160,17 +136,21 @@ class Side:
 
     def words(self, values: Any) -> list[str] | None:
         """Return each value in words, or None if number and unit are enough."""
-        numbers = floats(values)
-        how = next((_of_axis[axis] for axis in _alike(self.axis) if axis in _of_axis), None)
-        if how is None and self.axis.get_scale() == "linear" and self.ticks and not self.is_plain:
+        how = None if self.texts is None else self.texts.exact
+        if self.texts is None and self.labels and not self._has_numbers:
             how = self._category
         if how is None and not self._is_native:
             how = self.plain
-        return None if how is None else [how(value) if value == value else "" for value in numbers.tolist()]
+        return None if how is None else [how(value) if value == value else "" for value in floats(values).tolist()]
 
     def plain(self, value: float) -> str:
         """Return a number with the unit of the axis."""
         return f"{grouped(value)} {self.unit}".rstrip()
+
+    @property
+    def _has_numbers(self) -> bool:
+        """Whether matplotlib writes the ticks, as numbers."""
+        return isinstance(self.axis.get_major_formatter(), ScalarFormatter | LogFormatter)
 
     @property
     def _is_native(self) -> bool:
@@ -190,12 +170,3 @@ def _alike(axis: Axis) -> list[Axis]:
         return [axis]
     group = axes.get_shared_x_axes() if which == "x" else axes.get_shared_y_axes()
     return [axis, *(getattr(other, f"{which}axis") for other in group.get_siblings(axes))]
-
-
-def _as_number(text: str) -> float | None:
-    plain = text.replace("\N{MINUS SIGN}", "-").replace(",", "").strip()
-    factor = _PREFIXES.get(plain[-1:], 1.0)
-    try:
-        return float(plain if factor == 1 else plain[:-1]) * factor
-    except ValueError:
-        return None

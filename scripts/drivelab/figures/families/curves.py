@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import style
 from drivelab.figures.base.quantities import LATENCY
 
+COMPLETION = "Latency, submission to completion (µs, ms, s), log scale"
 _LEAST_US = 0.1
 """Lowest end of the axis: a logarithmic axis has no zero."""
 _MARKERS = 8
@@ -26,7 +26,7 @@ class Curve:
 
     name: str
     share: pd.Series
-    colour: Any
+    colour: style.Colour
     dash: Any = "-"
     marker: str = ""
     gid: str = "line"
@@ -34,37 +34,32 @@ class Curve:
 
 @dataclass(frozen=True)
 class Curves:
-    """Axes of curves: latencies in µs across, nines up; both logarithmic."""
+    """Panels of curves: latencies in µs across, nines up; both logarithmic."""
 
-    x_label: str = "Latency, submission to completion (µs, ms, s), log scale"
     y_label: str = "Faster I/Os (% of all), log scale"
     least: float = 1.0
     """Smallest share that the axis must reach at least."""
     deepest: float = 0.0
     """Smallest share that is shown."""
 
-    @style.styled
-    def draw(self, title: str, curves: Sequence[Curve]) -> Figure:
-        """Draw a figure of curves."""
+    def draw(self, title: str, panels: Mapping[str, Sequence[Curve]]) -> Figure:
+        """Draw the curves of each panel, by the label of its x axis, side by side."""
         figure = style.new_figure(title)
-        axes = figure.subplots()
-        self.draw_in(axes, curves)
-        ax.legend(figure, axes)
+        grid = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axes, (label, curves) in zip(grid, panels.items(), strict=True):
+            for curve in curves:
+                axes.plot(curve.share.index, curve.share, drawstyle="steps-pre", color=curve.colour,
+                          linestyle=curve.dash, marker=curve.marker, markersize=4.5, label=curve.name, gid=curve.gid,
+                          markevery=max(1, len(curve.share) // _MARKERS))  # fmt: skip
+            ends = [end for curve in curves for end in curve.share.index[[0, -1]]]
+            ax.log_axis(axes, "x", max(min(ends), _LEAST_US), max(*ends, _LEAST_US), LATENCY)
+            axes.set_xlabel(label)
+            if len(panels) > 1:
+                ax.few_ticks(axes.xaxis)
+        smallest = min(float(curve.share.min()) for curves in panels.values() for curve in curves)
+        ax.nines_axis(grid[0], min(max(smallest, self.deepest), self.least) / 2, self.y_label)
+        ax.legend(figure, grid[0], handles=[line for axes in grid for line in axes.get_lines()])
         return figure
-
-    def draw_in(self, axes: Axes, curves: Sequence[Curve], *, narrow: bool = False) -> None:
-        """Draw curves in a panel, which may be narrow."""
-        for curve in curves:
-            axes.plot(curve.share.index, curve.share, drawstyle="steps-pre", color=curve.colour, linestyle=curve.dash,
-                      marker=curve.marker, markevery=max(1, len(curve.share) // _MARKERS), markersize=4.5,
-                      label=curve.name, gid=curve.gid)  # fmt: skip
-        ends = [end for curve in curves for end in curve.share.index[[0, -1]]]
-        ax.log_axis(axes, "x", max(min(ends), _LEAST_US), max(*ends, _LEAST_US), LATENCY)
-        if narrow:
-            ax.few_ticks(axes.xaxis)
-        axes.set_xlabel(self.x_label)
-        smallest = min(float(curve.share.min()) for curve in curves)
-        ax.nines_axis(axes, min(max(smallest, self.deepest), self.least) / 2, self.y_label)
 
 
 def exceedance(values: pd.Series, counts: pd.Series) -> pd.Series:

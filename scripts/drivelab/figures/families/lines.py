@@ -16,9 +16,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator
 
 from drivelab.figures.base import axes as ax
-from drivelab.figures.base import counted, overlay, selection, style
+from drivelab.figures.base import overlay, selection, style, words
 from drivelab.figures.base.overlay import Look
-from drivelab.figures.base.quantities import BLOCK, NUMBER, PLAIN, Quantity, Texts, quantity
+from drivelab.figures.base.quantities import BLOCK, NUMBER, PLAIN, Quantity, Texts, elapsed, quantity
 from drivelab.figures.base.words import say
 
 Looks = Mapping[str, Look]
@@ -52,10 +52,22 @@ class X:
     """Ticks of a linear axis, if its points are too close together for one tick each."""
     apart: float = 0.0
     """Smallest distance between points that have one tick each."""
+    divisor: float = 1.0
+    """The column divided by it has the unit of the label."""
+    start_s: float | None = None
+    """Of a time axis in seconds: how far into the recording it begins."""
+
+    @classmethod
+    def time(
+        cls, column: str, end_s: float, name: str = "Time since the start", start_s: float = 0.0, room: float = 0.01
+    ) -> X:
+        """Return an axis of seconds up to `end_s`, whose label is `name`, perhaps with `{}` for the unit."""
+        scale = elapsed(end_s, name)
+        label = name.format(scale.unit) if "{" in name else scale.label
+        limits = 0.0, end_s * (1 + room) / scale.divisor or 1.0
+        return cls(column, label, "linear", limits=limits, divisor=scale.divisor, start_s=start_s)
 
 
-QUEUE_DEPTH = X("queue_depth", "Queue depth per thread (number), log scale")
-THREADS = X("threads", "Threads (number), log scale")
 OUTSTANDING = X("outstanding", "All outstanding I/Os (number), log scale")
 BLOCK_SIZE = X("block_size_bytes", "Block size (KiB), log scale", text=BLOCK)
 READS = X(
@@ -75,6 +87,11 @@ class Panel:
     metric: str
     scale: Quantity
     looks: Looks
+    x: X
+
+    def at(self, points: pd.DataFrame) -> pd.Series:
+        """Return the places of `points` on the x axis."""
+        return points[self.x.column] / self.x.divisor
 
     def shown(self, points: pd.DataFrame) -> pd.Series:
         """Return the metric of `points` in the unit of the axis."""
@@ -156,23 +173,27 @@ class Lines:
     point: str = ""
     """What a point is, if not the value of a cell in the rounds that count."""
     note: str = ""
+    steps: bool = False
+    """Whether each value holds up to the next point."""
     quantities: Mapping[str, Quantity] = field(default_factory=dict)
     """Names and units of columns other than metrics."""
     marks: Marks | None = None
 
-    @style.styled
     def __call__(self, cells: pd.DataFrame, steady_state: pd.DataFrame, **options: Any) -> Figure:
         """Draw the figure from its tables; raises ValueError for unsuitable ones."""
         assert self.data is not None
         return self.draw(self.data(cells, steady_state, **options), steady_state)
 
-    @style.styled
     def draw(self, table: pd.DataFrame, steady_state: pd.DataFrame | None = None) -> Figure:
         """Draw the points of `table`; `steady_state` says whether the drives of a loop were steady."""
+        metrics = [metric for metric in self.metrics if table[metric].notna().any()]
+        if not metrics:
+            raise ValueError(f"there is no value of '{', '.join(self.metrics)}' to show")
         names = list(table["panel"].drop_duplicates()) if "panel" in table else []
         shown = _spread(names, self.most) or [""]
-        figure, grid = self._grid(f"{self.title}, {names[0]}" if len(names) == 1 else self.title, len(shown))
-        point = self.point or ("" if steady_state is None or self.x is ROUND else counted.what(steady_state))
+        title = f"{self.title}, {names[0]}" if len(names) == 1 else self.title
+        figure, grid = self._grid(title, len(shown), len(metrics))
+        point = self.point or ("" if steady_state is None or self.x is ROUND else selection.value_name(steady_state))
         parts = [f"each point: {point}" if point else "", self.note]
         if len(shown) < len(names):
             parts.append(f"{len(shown)} of {len(names)} panels, all are in the tables")
@@ -182,11 +203,11 @@ class Lines:
         looks = self.looks(table)
         if "drive" in table:
             by = [column for column in dict.fromkeys((*_POINT, self.x.column)) if column in table]
-            overlay.note_coinciding(figure, table, by, self.metrics)
+            overlay.note_coinciding(figure, table, by, metrics)
         entries: dict[str, Artist] = {}
         for place, name in enumerate(shown):
             part = table[table["panel"] == name] if len(names) > 1 else table
-            for metric, axes in zip(self.metrics, grid[place], strict=True):
+            for metric, axes in zip(metrics, grid[place], strict=True):
                 for entry, artist in self._panel(axes, part, table, metric, looks).items():
                     entries.setdefault(entry, artist)
             if len(shown) > 1:
@@ -198,26 +219,29 @@ class Lines:
         ax.legend(figure, grid[0][0], self.legend, [*of_lines.values(), *entries.values()])
         return figure
 
-    def _grid(self, title: str, panels: int) -> tuple[Figure, list[list[Axes]]]:
-        """Return a figure, and for each panel the axes of its metrics."""
-        several = len(self.metrics)
+    def _grid(self, title: str, panels: int, several: int) -> tuple[Figure, list[list[Axes]]]:
+        """Return a figure, and for each panel the axes of its `several` metrics."""
         columns = min(panels, self.columns) if several == 1 or self.stacked else several
         rows = several * ceil(panels / columns) if self.stacked or several == 1 else panels
         height_in = style.HEIGHT_IN if rows == 1 else _REST_IN + self.row_in * rows
         figure = style.new_figure(title, height_in=height_in)
         grid = figure.subplots(rows, columns, squeeze=False, sharex="col" if self.stacked or self.same_x else False)
-        for unused in grid.flat[panels * several :]:
+        upright = self.stacked or several == 1
+        used = [
+            [grid[place // columns * several + row, place % columns] for row in range(several)]
+            if upright else list(grid[place])
+            for place in range(panels)
+        ]  # fmt: skip
+        for unused in set(grid.flat) - {axes for panel in used for axes in panel}:
             unused.remove()
-        if self.stacked:
-            return figure, [list(grid[:, place]) for place in range(panels)]
-        return figure, [list(grid.flat[place * several : (place + 1) * several]) for place in range(panels)]
+        return figure, used
 
     def _panel(
         self, axes: Axes, part: pd.DataFrame, table: pd.DataFrame, metric: str, looks: Looks
     ) -> dict[str, Artist]:
         """Draw one metric of one panel; return the legend entries."""
         scale = self.quantities.get(metric) or quantity(metric, float(table[metric].max()))
-        panel = Panel(axes, part, metric, scale, looks)
+        panel = Panel(axes, part, metric, scale, looks, self.x)
         entries: dict[str, Artist] = {}
         for place, (name, look) in enumerate(looks.items()):
             line = part[part["line"] == name]
@@ -233,7 +257,7 @@ class Lines:
         ax.scale_y(axes, values, scale, log=log)
         if _shape(axes)[0] > 1 and len(axes.get_ylabel()) > _LETTERS_PER_IN * self.row_in:
             axes.set_ylabel(axes.get_ylabel().replace(" (", "\n(", 1))
-        self._x_axis(axes, part)
+        self._x_axis(axes, table if self.stacked or self.same_x else part)
         if self.marks is not None:
             entries |= {str(entry.get_label()): entry for entry in self.marks(panel)}
         return entries
@@ -244,9 +268,14 @@ class Lines:
         longest = panel.points["line"].value_counts().max()
         size = look.size if longest <= _LONG / 2 or self.x is ROUND else 0.6 * look.size
         for _, part in line.groupby("part", sort=False) if "part" in line else [("", line)]:
-            drawn += panel.axes.plot(part[self.x.column], panel.shown(part), color=look.colour, marker=look.marker,
-                                     markersize=size, linestyle=look.dash, label=part["line"].iloc[0],
-                                     gid="line")  # fmt: skip
+            at, shown = panel.at(part), panel.shown(part)
+            drawn += panel.axes.plot(
+                at, shown, color=look.colour, marker=look.marker, markersize=size, linestyle=look.dash, gid="line",
+                label=part["line"].iloc[0], drawstyle="steps-post" if self.steps else "default",
+            )  # fmt: skip
+            if look.filled:
+                panel.axes.fill_between(at, shown, step="post", color=look.colour, alpha=0.4, linewidth=0, gid="area",
+                                        label=part["line"].iloc[0])  # fmt: skip
             if "tracked" in part:
                 drawn[-1].set_linewidth(_TRACKED_WIDTH if part["tracked"].any() else 1.4)
             if "words" in part:
@@ -265,6 +294,8 @@ class Lines:
             ax.round_axis(axes, places[0], places[-1])
         else:
             ax.write(axes.xaxis, NUMBER)
+        if self.x.start_s is not None:
+            words.time(axes.xaxis, self.x.divisor, self.x.start_s)
         if self.x.limits:
             axes.set_xlim(*self.x.limits)
         if self.x.ticks:

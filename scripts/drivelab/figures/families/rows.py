@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -15,10 +15,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from drivelab.figures.base import axes as ax
-from drivelab.figures.base import style
-from drivelab.figures.base.quantities import NUMBER, Quantity, Texts
+from drivelab.figures.base import overlay, style
+from drivelab.figures.base.quantities import NUMBER, SIGNED, Quantity, Texts, format_number, quantity
 from drivelab.figures.base.words import say, tell
 
+MARGIN = "#e9e4d4"
+"""Colour of the band of a margin."""
 LINE_IN = 0.185
 """Height of a line: of a bar, of a dot with its number, and of a line of a name."""
 _GAP = 0.45
@@ -32,40 +34,65 @@ _GAP_PT = 6.0
 """Space before each column of texts beside a panel."""
 _OPTIONAL: Mapping[str, Any] = {
     "panel": "", "line": "", "low": np.nan, "high": np.nan, "number": "", "verdict": "", "also": "", "name": "",
-    "colour": style.INK, "marker": "o", "hollow": False, "bar": False, "hatch": "", "edge": "", "gid": "value",
+    "colour": style.INK, "marker": "o", "hollow": False, "bar": False, "hatch": "", "gid": "value",
     "shift": 0.0, "heading": "",
 }  # fmt: skip
 """Columns that a table of marks may lack, with their values."""
-_LOOK = ["name", "colour", "marker", "hollow", "bar", "hatch", "edge", "gid"]
+_LOOK = ["name", "colour", "marker", "hollow", "bar", "hatch", "gid"]
+
+
+_SYMLOG_FROM = 400.0
+"""From this value on, an axis around 0 is logarithmic beyond ±10."""
 
 
 @dataclass(frozen=True)
 class Across:
-    """The x axis of a panel; from 0 unless it is logarithmic or has limits."""
+    """The x axis of a panel; from 0 unless it is logarithmic, has limits, or shows both sides of 0."""
 
     label: str
     log: bool = False
     texts: Texts = NUMBER
     limits: tuple[float, float] | None = None
+    praise: str = ""
+    """End of the label."""
+    least: float = 0.0
+    """Of an axis around 0: how far it reaches at least on both sides."""
+    margin: float = 0.0
+    """Half of the band around 0."""
 
     @classmethod
     def of(cls, scale: Quantity, values: Any, praise: str = "") -> Across:
         """Return the axis of a quantity, logarithmic if only that shows all `values`, which are in its unit."""
-        log = ax.is_wide([value for value in np.ravel(values).tolist() if value == value])
-        return cls(f"{scale.label}{', log scale' if log else ''}{praise}", log)
+        return cls(scale.label, ax.is_wide(values), praise=praise)
 
     def set(self, axes: Axes, marks: pd.DataFrame) -> None:
         """Set label, scale and limits for `marks`."""
         ends = marks[["value", "low", "high"]].to_numpy(dtype=float)
-        ends = ends[np.isfinite(ends)]
-        if self.log:
+        ends, log = ends[np.isfinite(ends)], ", log scale" if self.log else ""
+        if self.least:
+            log = self._around_0(axes, float(ends.min(initial=-self.least)), float(ends.max(initial=self.least)))
+        elif self.log:
             ax.log_axis(axes, "x", float(ends[ends > 0].min()), float(ends.max()), self.texts)
         else:
             axes.set_xlim(0, float(ends.max(initial=0.0)) * 1.06 or 1.0)
             ax.write(axes.xaxis, self.texts)
         if self.limits is not None:
             axes.set_xlim(*self.limits)
-        axes.set_xlabel(self.label)
+        axes.set_xlabel(self.label + log + self.praise)
+
+    def _around_0(self, axes: Axes, low: float, high: float) -> str:
+        """Show both sides of 0, with the band; return what the label says of the scale."""
+        room, log = 0.05 * (high - low) or 1.0, max(high, -low) >= _SYMLOG_FROM
+        if log:
+            axes.set_xscale("symlog", linthresh=10)
+            axes.set_xlim(low * 2 if low < -self.least else low, high * 2 if high > self.least else high)
+        else:
+            axes.set_xlim(low - room, high + room)
+        axes.axvline(0, color=style.INK, linewidth=1)
+        if self.margin:
+            axes.axvspan(-self.margin, self.margin, color=MARGIN, zorder=0, linewidth=0, gid="margin")
+        ax.write(axes.xaxis, SIGNED)
+        return ", log scale beyond ±10" if log else ""
 
 
 @dataclass(frozen=True)
@@ -108,15 +135,12 @@ class Places:
         axes.set_yticks(list(named), list(named.values()))
         for tick in axes.get_yticklabels() if self.headings else ():
             tick.set_fontweight("bold" if tick.get_text() in self.headings.values() else "normal")
-        tell(axes.yaxis, lambda at: self.told[min(self.told, key=lambda middle: abs(middle - at))])
+        tell(axes.yaxis, Texts(str, lambda at: self.told[min(self.told, key=lambda middle: abs(middle - at))]))
         axes.set_ylim(self.edges[-1], 0)
         axes.grid(visible=False, axis="y")
         if len(self.of_line) > len(self.names):
             for edge in self.edges[1:-1]:
                 axes.axhline(edge, color=style.RC["grid.color"], linewidth=0.7, zorder=0)
-
-
-Draw = Callable[[Axes, Places], Sequence[Artist]]
 
 
 @dataclass(frozen=True)
@@ -125,7 +149,7 @@ class Rows:
 
     A mark is a bar or a dot, with the columns row (identifies the row) and value in the unit of the axis. Optional:
     text (name of the row), told (its name for a reader who points at a mark), heading (above the row), panel, line
-    (place within the row), name (in the legend), colour, marker, hollow, bar, hatch, edge, gid, shift (in lines), low
+    (place within the row), name (in the legend), colour, marker, hollow, bar, hatch, gid, shift (in lines), low
     and high (interval), number and verdict (beside the panel), also (what a reader who points at the mark sees).
     """
 
@@ -134,11 +158,8 @@ class Rows:
     """X axis of each panel."""
     stacked: bool = False
     """Whether panels are one above the other with their own rows, else side by side with common rows."""
-    draws: Draw | None = None
-    """Draws what only one figure has; returns its legend entries."""
     width_ratios: Sequence[float] | None = None
 
-    @style.styled
     def draw(
         self, table: pd.DataFrame, handles: Sequence[Artist] | None = None, *, notes: Sequence[str] = ()
     ) -> Figure:
@@ -164,16 +185,33 @@ class Rows:
             if across.log and len(parts) > len(lines):
                 ax.few_ticks(axes.xaxis)
             entries += axes.get_legend_handles_labels()[0]
-            if self.draws is not None:
-                entries += self.draws(axes, place)
         shown = entries if handles is None else handles
         if shown:
             ax.legend(figure, grid.flat[0], handles=shown)
         return figure
 
 
+def in_units(values: pd.DataFrame, label: str = "{}") -> tuple[pd.DataFrame, dict[str, Across]]:
+    """Return marks of `values` (columns metric, value, and perhaps low and high), with a panel for each metric.
+
+    The values are in the unit of their axis, whose label is `label` with the name and unit in place of `{}`.
+    """
+    parts, across = [], {}
+    for metric, part in values.groupby("metric", sort=False):
+        scale = quantity(str(metric), float(part["value"].max()))
+        across[str(metric)] = Across(label.format(scale.label))
+        ends = part[[end for end in ("value", "low", "high") if end in part]].astype(float) / scale.divisor
+        numbers = ["" if value != value else format_number(value) for value in ends["value"]]
+        parts.append(part.assign(panel=metric, number=numbers, **ends))
+    return pd.concat(parts), across
+
+
 def complete(table: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of marks with all columns and values."""
+    """Return a table of marks with all columns and values; marks of drives without a colour have the drive's look."""
+    if "drive" in table and "colour" not in table:
+        looks = overlay.looks(table["drive"])
+        table = table.assign(colour=[looks[drive].colour for drive in table["drive"]],
+                             marker=[looks[drive].marker for drive in table["drive"]])  # fmt: skip
     marks = table.assign(**{name: value for name, value in _OPTIONAL.items() if name not in table})
     for name, value in _OPTIONAL.items():
         marks[name] = [value if one is None or one != one else one for one in marks[name]]
@@ -189,12 +227,12 @@ def draw_panel(axes: Axes, marks: pd.DataFrame, places: Places, across: Across) 
     marks["y"] += marks["shift"]
     low, high = axes.get_xlim()
     base = 1.0 if across.log else 0.0
-    for (name, colour, marker, hollow, bar, hatch, edge, gid), part in marks.groupby(_LOOK, sort=False):
+    for (name, colour, marker, hollow, bar, hatch, gid), part in marks.groupby(_LOOK, sort=False):
         label = name or f"_{gid}"
         drawn: Any
         if bar:
             drawn = axes.barh(part["y"], part["value"] - base, _BAR, left=base, label=label, gid=gid, facecolor=colour,
-                              hatch=hatch, edgecolor=edge or "white", linewidth=0.5)  # fmt: skip
+                              hatch=hatch, edgecolor="white", linewidth=0.5)  # fmt: skip
         else:
             (drawn,) = axes.plot(part["value"], part["y"], linestyle="none", marker=marker, label=label, gid=gid,
                                  markersize=14 if marker == "|" else 6, markeredgewidth=2 if marker == "|" else None,

@@ -1,28 +1,23 @@
-"""Performance deltas between drives: a forest plot with verdicts, and bars relative to the basis."""
+"""Performance deltas between drives: a forest plot with verdicts."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isfinite
 
-import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.ticker import FuncFormatter
 
-from drivelab.analysis.deltas.inference import one_of_each
-from drivelab.analysis.deltas.main_values import Value, main_values
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DECIDED, DELTA_VERDICTS, NOT_COMPARED, SAME, WORSE
+from drivelab.analysis.deltas.inference import Value, main_values
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DELTA_VERDICTS, NOT_COMPARED, SAME, WORSE
 from drivelab.core.units import format_percentage
 from drivelab.figures.base import overlay, selection, style
-from drivelab.figures.base.quantities import TIMES, short_name, with_minus
-from drivelab.figures.families.rows import Across, Places, Rows, dot
+from drivelab.figures.base.quantities import short_name, with_minus
+from drivelab.figures.families.rows import MARGIN, Across, Rows, dot
 from drivelab.figures.registry import FigureKind
 
 FIGURES = (
@@ -33,12 +28,6 @@ FIGURES = (
         "the margin within which drives are the same. Hollow dots have no verdict. The verdict of each cell is on "
         "the right.",
         tables=("deltas",), when=("comparison",), place=360, status="summary",
-    ),
-    FigureKind(
-        "normalised", "Relative to the basis",
-        "Performance of each drive as a multiple of the basis, cell by cell. More is better for every metric, as "
-        "times are inverted. Whiskers are confidence intervals.",
-        tables=("deltas",), when=("comparison",), place=370, status="summary",
     ),
 )  # fmt: skip
 
@@ -123,16 +112,12 @@ _COLOURS = {
     CANNOT_TELL: "#7a7a7a",
 }
 """Okabe and Ito's blue and vermilion, which colour-blind readers tell apart, and two greys."""
-_LOG_FROM_PCT = 400.0
 _MARGINS = 1.4
 """The axis reaches at least this many margins, so that the ends of the band are visible."""
 _LONGEST_NAME = 16
 """Maximum length of a drive's name beside its verdict; longer names are only in the legend."""
-MARGIN = "#e9e4d4"
-"""The band of the margin. A page with a dark ground shows it dark: see `shown` in report/templates/charts.js."""
 
 
-@style.styled
 def comparison(deltas: pd.DataFrame) -> Figure:
     """Draw the delta of each drive against the basis, by cell and metric; positive is better.
 
@@ -177,133 +162,13 @@ def comparison(deltas: pd.DataFrame) -> Figure:
                 for verdict, colour in _COLOURS.items() if (shown["verdict"] == verdict).any()]  # fmt: skip
     margin_pct = float(str(selection.require_one(deltas, "margin_pct", "deltas")))
     handles.append(Patch(facecolor=MARGIN, label=f"margin ±{margin_pct:g} %"))
-    return Rows(f"Delta against {basis}", {"": _Delta(f"Delta against {basis} (%)", margin_pct=margin_pct)}).draw(
+    across = Across(f"Delta against {basis} (%)", praise=", better →", least=_MARGINS * margin_pct, margin=margin_pct)
+    return Rows(f"Delta against {basis}", {"": across}).draw(
         marks.sort_values("order", kind="stable"), handles,
         notes=[f"{left_out} more metric{'s are' if left_out > 1 else ' is'} in the tables" if left_out else "",
                f"each cell: {cells.shared}" if cells.shared else ""],
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Delta(Across):
-    """An axis with the margin around 0, which shows all dots and whiskers."""
-
-    margin_pct: float = 0.0
-
-    def set(self, axes: Axes, marks: pd.DataFrame) -> None:
-        ends = marks[["value", "low", "high"]].to_numpy(dtype=float)
-        finite = ends[np.isfinite(ends)]
-        least = _MARGINS * self.margin_pct
-        low, high = float(finite.min(initial=-least)), float(finite.max(initial=least))
-        log = max(high, -low) >= _LOG_FROM_PCT
-        if log:
-            axes.set_xscale("symlog", linthresh=10)
-            axes.set_xlim(low * 2 if low < -least else low, high * 2 if high > least else high)
-        else:
-            room = 0.05 * (high - low) or 1.0
-            axes.set_xlim(low - room, high + room)
-        axes.axvline(0, color=style.INK, linewidth=1)
-        axes.axvspan(-self.margin_pct, self.margin_pct, color=MARGIN, zorder=0, linewidth=0, gid="margin")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: with_minus(f"{value:+,.4g}" if value else "0")))
-        axes.set_xlabel(f"{self.label}{', log scale beyond ±10' if log else ''}, better →")
-
-
 def _interval(low: float, high: float) -> str:
     return with_minus(f"Interval: {low:+,.4g} to {high:+,.4g} %") if low == low and high == high else "No interval"
-
-
-_OF_A_VALUE = ("comparison", "cell_label", "metric")
-_LOG_FROM = 6.0
-"""From this multiple of the basis on, the axis is logarithmic, as a linear axis would hide the other bars."""
-_CUT = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
-"""Marks the number of a bar that is cut off."""
-_TIMES = "\N{MULTIPLICATION SIGN}"
-_PALE = 0.35
-"""Strength of the colour of a bar without a verdict."""
-_HATCHES = ("", "////", "\\\\\\\\", "xxxx", "----", "||||")
-"""Hatches that tell drives apart without colour; of lines, as dots take a hundred times the bytes."""
-
-
-@style.styled
-def normalised(deltas: pd.DataFrame) -> Figure:
-    """Draw each drive's multiple of the basis in each cell; more is better, also for times.
-
-    The one or two most informative metrics are side by side, but not two that say the same; whiskers are confidence
-    intervals. If values are far from the basis, bars begin at the basis on a logarithmic axis. Bars without a verdict
-    are pale, do not set the scale and may be cut off. Raises ValueError for unsuitable tables.
-    """
-    basis = checked(deltas)
-    deltas = deltas[deltas["delta_pct"].notna()]
-    if deltas.empty:
-        raise ValueError("table 'deltas' has no delta to show")
-    deltas = deltas.iloc[one_of_each(zip(*(deltas[name] for name in _OF_A_VALUE), strict=True))]
-    looks = compared_looks(deltas)
-    metrics = by_weight(deltas)[:2]
-    shown = deltas[deltas["metric"].isin(metrics)]
-    names = cell_names(shown["cell_label"])
-    value, low, high = (1 + shown[column].to_numpy(dtype=float) / 100
-                        for column in ("delta_pct", "interval_low_pct", "interval_high_pct"))  # fmt: skip
-    decided = shown["verdict"].isin(DECIDED)
-    colours = [looks[drive].colour for drive in shown["comparison"]]
-    hatches = {drive: _HATCHES[place % len(_HATCHES)] for place, drive in enumerate(looks)}
-    marks = shown.assign(
-        row=shown["cell_label"],
-        text=shown["cell_label"].map(names.of_cell),
-        told=shown["cell_label"],
-        panel=shown["metric"],
-        line=shown["comparison"],
-        value=value,
-        low=low,
-        high=high,
-        also=[f"Interval: {one:.4g}{_TIMES} to {other:.4g}{_TIMES}" if one == one and other == other else "No interval"
-              for one, other in zip(low, high, strict=True)],
-        name=shown["comparison"].where(decided, shown["comparison"] + f", {CANNOT_TELL}"),
-        colour=[colour if sure else _tint(colour) for colour, sure in zip(colours, decided, strict=True)],
-        edge=["" if sure else colour for colour, sure in zip(colours, decided, strict=True)],
-        hatch=shown["comparison"].map(hatches),
-        bar=True,
-        verdict="",
-        gid="bar",
-        decided=decided,
-    )  # fmt: skip
-    spans = {metric: _span(marks[marks["panel"] == metric]) for metric in metrics}
-    marks["number"] = [f"{_CUT if ratio > spans[metric][2] else ''}{ratio:.3g}{_TIMES}"
-                       for ratio, metric in zip(value, marks["panel"], strict=True)]  # fmt: skip
-    across = {metric: Across(_label(metric, basis, log), log, TIMES, (low, end))
-              for metric, (log, low, end) in spans.items()}  # fmt: skip
-    handles = [Patch(facecolor=look.colour, hatch=hatches[drive], edgecolor="white", label=drive)
-               for drive, look in looks.items()]  # fmt: skip
-    if not decided.all():
-        handles.append(Patch(facecolor=_tint(to_rgb(style.MUTED)), edgecolor=style.MUTED, label=f"pale: {CANNOT_TELL}"))
-    return Rows(f"Relative to {basis} ({basis} = 1.0{_TIMES})", across, draws=_basis).draw(
-        marks, handles, notes=[f"each cell: {names.shared}" if names.shared else ""]
-    )
-
-
-def _basis(axes: Axes, places: Places) -> Sequence[Artist]:
-    axes.axvline(1.0, color=style.INK, linewidth=1.2, gid="basis")
-    return ()
-
-
-def _label(metric: str, basis: str, log: bool) -> str:
-    name = short_name(metric)
-    return f"{name[0].upper()}{name[1:]}, better →\n(times {basis}{', log scale' if log else ''})"
-
-
-def _tint(colour: style.Colour) -> style.Colour:
-    """Return a paler shade of a colour that still differs from white paper."""
-    red, green, blue = (1 - _PALE * (1 - part) for part in colour)
-    return red, green, blue
-
-
-def _span(part: pd.DataFrame) -> tuple[bool, float, float]:
-    """Return whether the axis is logarithmic and its ends, for the bars with a verdict, or all if none has one."""
-    part = part[part["decided"]] if part["decided"].any() else part
-    ratios = part["value"].to_numpy(dtype=float)
-    ends = part[["value", "low", "high"]].to_numpy(dtype=float)
-    ends = ends[np.isfinite(ends) & (ends > 0)]
-    highest = min(float(ends.max()), 3 * float(ratios.max()))
-    if ratios.max() >= _LOG_FROM or ratios.min() <= 1 / _LOG_FROM:
-        low = min(0.8, max(float(ends.min()), float(ratios.min()) / 3) / 2)
-        return True, low, max(1.25, highest) * 1.2
-    return False, 0.0, max(1.0, highest) * 1.05

@@ -1,139 +1,82 @@
-"""Distributions of latency: curves with nines, the nines themselves, and the tail."""
+"""Latencies: distributions, histograms, and by block size and mix."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from drivelab.analysis.values import latency_values as quantiles
-from drivelab.analysis.values.latency_values import NINES, percentiles_us, tail_contribution
+from drivelab.analysis.values.latency_values import NINES, has_ios_beyond, merge_bins, percentiles_us
+from drivelab.core.units import format_size
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import overlay, selection, style
-from drivelab.figures.base.quantities import LATENCY, PLAIN, format_latency
-from drivelab.figures.families.curves import Curve, Curves, exceedance
-from drivelab.figures.families.rows import Across, Rows, dot
+from drivelab.figures.base.quantities import (
+    LATENCY,
+    Texts,
+    format_latency,
+    format_number,
+    grouped,
+)
+from drivelab.figures.families.curves import COMPLETION, Curve, Curves, exceedance
 from drivelab.figures.registry import FigureKind
 from drivelab.tables.labels import demand
 
 FIGURES = (
     FigureKind(
         "latency_distribution", "Latency distribution",
-        "Share of the last soak's I/Os that were faster than a latency, both axes logarithmic: each step up is one "
-        "more nine. Latency is from submission to completion; the bins of all slices are merged.",
-        tables=("latency_bins",), when=("histogram", "nines"), place=180, rows="last_soak",
+        "Share of the I/Os of each drive's last soak that were faster than a latency, both axes logarithmic: each step "
+        "up is one more nine. Latency is from submission to completion; the bins of all slices are merged. The legend "
+        "has the highest percentile above which every drive has at least ten I/Os.",
+        tables=("latency_bins",), when=("histogram", "nines", "drives_latency"), place=180, rows="last_soak",
     ),
     FigureKind(
-        "exceedance_of_drives", "Latency distribution of all drives",
-        "Share of each drive's I/Os that were faster than a latency, up to 99.9999 %. The legend has the highest "
-        "percentile above which every drive has at least ten I/Os.",
-        tables=("latency_bins",), when=("drives_latency",), place=323,
+        "latency_histogram", "Latency histogram",
+        "I/Os by latency from submission to completion, both axes logarithmic, of the last soak at each point. Lines "
+        "mark the nines of the PTS that the number of I/Os can determine.",
+        tables=("latency_bins", "cells"), when=("histogram", "turns"), place=190, rows="turns",
     ),
     FigureKind(
-        "latency_by_turn", "Latency distribution, turn by turn",
-        "Share of I/Os that were as fast, a line for each turn of the repeated step, such as the points MAX, MID and "
-        "MIN of a demand sweep. From merged histograms of the whole last soak of each turn. Darker lines are at 99, "
-        "99.9, 99.99 and 99.999 %.",
-        tables=("latency_bins", "cells"), when=("turns",), place=220, rows="turns",
-    ),
-    FigureKind(
-        "nines", "Latency at the nines",
-        "Latency that a share of the I/Os did not exceed, from 50 to 99.9999 %, from merged histograms. Hollow dots "
-        "have fewer than ten I/Os above them and are unreliable.",
-        tables=("latency_bins",), when=("nines",), place=200, rows="last_soak",
-    ),
-    FigureKind(
-        "nines_of_drives", "The nines side by side",
-        "Latency that 50 to 99.9999 % of each drive's I/Os did not exceed, from merged histograms. Hollow dots have "
-        "fewer than ten I/Os above them and are unreliable.",
-        tables=("latency_bins",), when=("drives_latency",), place=321,
-    ),
-    FigureKind(
-        "tail", "Tail contribution",
-        "Share of the total latency that is due to the slowest I/Os. On the dashed line all I/Os take the same time; "
-        "the further a curve is above it, the more a few slow I/Os cost.",
-        tables=("latency_bins",), when=("sliced", "drives_latency"), place=330,
+        "latency_matrix", "Latency: minimum, mean, maximum, five nines",
+        "Latency of each cell in the measurement window: the minimum, the average of the rounds' means, the maximum, "
+        "and the latency that 99.999 % of the I/Os do not exceed, from merged histograms. The colours have a common "
+        "logarithmic scale. A dash means too few I/Os.",
+        tables=("cells", "steady_state", "latency_bins"), when=("maximum",), place=85, rows="loops", one_loop=True,
+        of_window=True,
     ),
 )  # fmt: skip
 
-_TAIL = (0.001, "99.9 %")
 
-
-def _share(bins: pd.DataFrame) -> pd.Series:
-    return exceedance(bins["latency_ns"] / 1e3, bins["count"])
-
-
-def _curve(name: str, bins: pd.DataFrame, place: int, colour: style.Colour) -> Curve:
-    """Return a curve; its name has the latency of the tail if the number of I/Os can determine it."""
-    share = _share(bins)
-    if share.min() <= _TAIL[0]:
-        name = f"{name}: {_TAIL[1]} in {format_latency(float(share.index[share > _TAIL[0]][-1]))}"
-    return Curve(name, share, colour, style.DASHES[place % 4])
-
-
-@style.styled
-def latency_distribution(latency_bins: pd.DataFrame) -> Figure:
-    """Draw exceedance curves of latency from merged histogram bins; both axes logarithmic.
-
-    Latency is from submission to completion. All bins are of one workload, with a line for each drive; reads and writes
-    are merged. Raises ValueError for unsuitable tables.
-    """
-    selection.require(latency_bins, "latency_bins")
-    bins = latency_bins[latency_bins["count"] > 0]
-    for column in ("measurement", "kind", "pattern", "read_share_pct", "block_size_bytes"):
-        selection.require_one(bins, column, "latency_bins")
-    groups = list(bins.groupby("drive", sort=False))
-    colours = style.colours(len(groups))
-    curves = [_curve(str(drive), group, place, colours[place]) for place, (drive, group) in enumerate(groups)]
-    return Curves().draw("Latency distribution", curves)
-
-
-_LEAST_DEEP = 0.01
+_FEW_IOS = 10
+"""With fewer I/Os above it, a quantile is unreliable (our choice)."""
 _DEEPEST = 1e-6
 """Share of I/Os beyond 99.9999 %: a recording cannot determine rarer ones."""
 
 
-@style.styled
-def exceedance_of_drives(latency_bins: pd.DataFrame) -> Figure:
+def latency_distribution(latency_bins: pd.DataFrame) -> Figure:
     """Draw the share of I/Os of each drive's last soak that took at least so long, tail at the top.
 
-    Both axes are logarithmic. The legend has the highest of the nines above which every drive has at least ten I/Os.
-    Runs of a drive are merged. Raises ValueError for unsuitable tables, such as several workloads.
+    Latency is from submission to completion; reads and writes, and runs of a drive, are merged. Both axes are
+    logarithmic; the legend has the highest of the nines above which each drive has ten I/Os.
     """
     bins = overlay.bins_by_drive(latency_bins)
-    percent = _deepest_nine(bins)
+    looks = overlay.looks(bins)
+    fewest = min(int(part["count"].sum()) for part in bins.values())
+    percents = [percent for percent in NINES.values() if fewest * (100 - percent) / 100 >= _FEW_IOS]
+    percent = max(percents, default=50.0)
     curves, rows = [], []
-    for drive, look in overlay.looks(bins).items():
-        share = _share(bins[drive])
+    for name, look in looks.items():
+        share = exceedance(bins[name]["latency_ns"] / 1e3, bins[name]["count"])
         if len(share) == 1:  # add a step there, half way to a share of zero
-            share = pd.concat([share, pd.Series(0.5 / bins[drive]["count"].sum(), index=share.index)])
-        name = f"{drive}: {percent:g} % in {format_latency(float(percentiles_us(bins[drive], [percent])[0]))}"
-        curves.append(Curve(name, share, look.colour, look.dash, look.marker))
-        rows.append(pd.DataFrame({"latency_us": share.index, "share": share.to_numpy(), "drive": drive}))
-    title = f"Latency distribution of all drives, {overlay.workload(bins)}"
-    figure = Curves(least=_LEAST_DEEP, deepest=_DEEPEST).draw(title, curves)
+            share = pd.concat([share, pd.Series(0.5 / bins[name]["count"].sum(), index=share.index)])
+        text = f"{name}: {percent:g} % {format_latency(float(percentiles_us(bins[name], [percent])[0]))}"
+        curves.append(Curve(text, share, look.colour, look.dash, look.marker if len(looks) > 1 else ""))
+        rows.append(pd.DataFrame({"latency_us": share.index, "share": share.to_numpy(), "drive": name}))
+    title = f"Latency distribution, {next(iter(bins.values()))['workload'].iloc[0]}"
+    figure = Curves(least=0.01, deepest=_DEEPEST).draw(title, {COMPLETION: curves})
     overlay.note_coinciding(figure, pd.concat(rows), ["latency_us"], ["share"])
     return figure
-
-
-def _deepest_nine(bins: dict[str, pd.DataFrame]) -> float:
-    """Return the highest percentile above which every drive has ten I/Os, else the median."""
-    fewest = min(int(part["count"].sum()) for part in bins.values())
-    return max((percent for percent in NINES.values() if fewest * (100 - percent) / 100 >= 10), default=50.0)
-
-
-@style.styled
-def latency_by_turn(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
-    """Draw the exceedance curve of latency of the last soak of each turn.
-
-    Both tables hold the soaks of one recording that repeat over values. Raises ValueError for unsuitable tables.
-    """
-    soaks, subject = last_soaks(latency_bins, cells)
-    colours = style.colours(len(soaks))
-    curves = [_curve(name, bins, place, colours[place]) for place, (name, bins) in enumerate(soaks)]
-    return Curves().draw(f"Latency distribution{subject}", curves)
 
 
 def last_soaks(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> tuple[list[tuple[str, pd.DataFrame]], str]:
@@ -144,9 +87,8 @@ def last_soaks(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> tuple[list[tu
     """
     selection.require(latency_bins, "latency_bins")
     selection.require_one(cells, "recording", "cells")
-    turns = cells[(cells["kind"] == "soak") & cells["phase_value"].notna()]
-    bins = latency_bins[(latency_bins["kind"] == "soak") & latency_bins["phase_value"].notna()]
-    bins = bins[bins["count"] > 0]
+    turns = overlay.turns(cells)
+    bins = overlay.turns(latency_bins[latency_bins["count"] > 0])
     last = [step for step in turns.groupby("phase_value", sort=False)["step"].max() if (bins["step"] == step).any()]
     if not last:
         raise ValueError("table 'latency_bins' has no soaks that are repeated over values")
@@ -161,105 +103,110 @@ def last_soaks(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> tuple[list[tu
     return soaks, "" if several else f", {turns['workload'].iloc[0]}"
 
 
-_FEW_IOS = 10
-"""With fewer I/Os above it, a quantile is unreliable (our choice)."""
-_LABEL = "I/Os that were as fast (% of all)"
+_MARKED_PCT = (99.9, 99.99, 99.999)
+_BINS_PER_DECADE = 40
+"""Bins are six per cent wide: fio's own bins are narrower than a line."""
+_FLOOR = 0.5
+"""Number of I/Os at which the logarithmic axis begins: half of the smallest count."""
+_COUNT = Texts(format_number, lambda count: "0" if count < 1 else grouped(count))
+_MOST_CHARACTERS = 72
+"""Length of a line above a panel."""
+_MOST_PANELS = 9
 
 
-@style.styled
-def nines(latency_bins: pd.DataFrame) -> Figure:
-    """Draw the latency that 50, 90, 99 … 99.9999 % of the I/Os of one workload did not exceed.
+def latency_histogram(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
+    """Draw I/Os by latency, both axes logarithmic, with lines at 99.9, 99.99 and 99.999 %.
 
-    Dots with fewer than ten I/Os above are hollow; those with fewer than one are left out. Raises ValueError for
-    unsuitable tables.
+    Latency is from submission to completion, from merged bins of the soaks of one recording; soaks that repeat over
+    values have a panel for each turn. A nine is marked if one I/O is above it.
     """
-    for column in ("drive", "measurement", "kind", "workload"):
-        selection.require_one(latency_bins, column, "latency_bins")
-    bins = {str(latency_bins["drive"].iloc[0]): latency_bins}
-    return _draw(f"Latency at the nines, {overlay.workload(bins)}", bins)
-
-
-@style.styled
-def nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
-    """Draw the latency that 50, 90, 99 … 99.9999 % of the last soak's I/Os did not exceed, by drive.
-
-    Dots with fewer than ten I/Os above are hollow; those with fewer than one are left out. Runs of a drive are merged.
-    Raises ValueError for unsuitable tables, such as several workloads.
-    """
-    bins = overlay.bins_by_drive(latency_bins)
-    return _draw(f"The nines side by side, {overlay.workload(bins)}", bins)
-
-
-def _draw(title: str, bins: dict[str, pd.DataFrame]) -> Figure:
-    looks, marks = overlay.looks(bins), list[dict[str, Any]]()
-    for drive, part in bins.items():
-        for row in quantiles.nines(part).itertuples():
-            few = row.ios_above < _FEW_IOS
-            marks.append({
-                "row": row.quantile_pct, "text": f"{row.quantile_pct:g}", "told": f"{row.quantile_pct:g} % of all",
-                "line": drive, "value": row.latency_us, "number": format_latency(row.latency_us), "hollow": few,
-                "colour": looks[drive].colour, "marker": looks[drive].marker,
-                "gid": "unreliable" if few else "reliable", "name": f"{drive}, unreliable" if few else drive,
-            })  # fmt: skip
-    table = pd.DataFrame(marks).sort_values("row", kind="stable")
-    figure = Rows(title, {"": Across("Latency (µs, ms, s), log scale, ← better", log=True, texts=LATENCY)}).draw(
-        table, [dot(drive, look.colour, marker=look.marker) for drive, look in looks.items()],
-        notes=[f"hollow: unreliable, fewer than {_FEW_IOS} I/Os above" if table["hollow"].any() else ""],
-    )  # fmt: skip
-    figure.axes[0].set_ylabel(_LABEL)
+    selection.require_one(cells, "recording", "cells")
+    selection.require(latency_bins, "latency_bins")
+    if latency_bins["phase_value"].notna().any():
+        named, title = last_soaks(latency_bins, cells)
+    else:
+        named, title = [("", latency_bins)], f", {selection.require_one(latency_bins, 'workload', 'latency_bins')}"
+    shown = [(name, merge_bins(bins[bins["count"] > 0])) for name, bins in named[:_MOST_PANELS]]
+    figure = style.new_figure(f"Latency histogram{title}", height_in=max(style.HEIGHT_IN, 1.3 + 1.95 * len(shown)))
+    if len(shown) < len(named):
+        style.note(figure, f"the first {len(shown)} of {len(named)} turns; all are in the tables")
+    panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    fastest, slowest = (getattr(pd.concat([bins["latency_ns"] for _, bins in shown]), end)() for end in ("min", "max"))
+    for axes, (name, bins) in zip(panels, shown, strict=True):
+        highest = _histogram(axes, bins, name)
+        ax.log_axis(axes, "x", max(fastest / 1e3, 0.1) / 1.1, max(slowest / 1e3, 0.1) * 1.1, LATENCY)
+        ax.log_axis(axes, "y", _FLOOR * 1.25, highest * 1.6, _COUNT)
+        axes.set(xlabel=COMPLETION, ylabel="I/Os (number),\nlog scale")
+        axes.label_outer()
+    ax.legend(figure, max(panels, key=lambda axes: len(axes.get_lines())))
     return figure
 
 
-_MARKED = 0.01
-"""Share of the slowest I/Os whose part of the time is in the legend."""
+def _histogram(axes: Axes, bins: pd.DataFrame, name: str) -> float:
+    """Draw the histogram of `bins`, with `name`, number of I/Os, mean and nines above it; return the highest count."""
+    if bins.empty:
+        raise ValueError("table 'latency_bins' has no I/Os")
+    latency_us, counts = bins["latency_ns"].to_numpy(dtype=float) / 1e3, bins["count"].to_numpy(dtype=float)
+    places = np.floor(np.log10(np.maximum(latency_us, 1e-3)) * _BINS_PER_DECADE).astype(int)
+    edges = 10 ** (np.arange(places.min() - 1, places.max() + 3) / _BINS_PER_DECADE)
+    sums = np.bincount(places - places.min() + 1, weights=counts, minlength=len(edges))
+    heights = np.where(sums > 0, sums, _FLOOR)
+    colour = style.colours(1)[0]
+    axes.fill_between(edges, heights, _FLOOR, step="post", color=colour, alpha=0.25, linewidth=0, gid="area")
+    axes.plot(edges, heights, drawstyle="steps-post", color=colour, linewidth=1.2, label="I/Os", gid="line")
+    numbers = [f"mean {format_latency(float(np.average(latency_us, weights=counts)))}"]
+    for percent, dash in zip(_MARKED_PCT, style.DASHES, strict=False):
+        if counts.sum() * (1 - percent / 100) < 1 - 1e-9:
+            continue
+        at_us = float(percentiles_us(bins, [percent])[0])
+        axes.axvline(at_us, color=style.ALARM, linestyle=dash, linewidth=1.3, label=f"{percent:g} %",
+                     gid=f"{percent:g} %")  # fmt: skip
+        numbers.append(f"{percent:g} % {format_latency(at_us)}")
+    head, values = f"{f'{name}, ' if name else ''}{counts.sum():,.0f} I/Os:", ", ".join(numbers)
+    gap = " " if len(head) + len(values) < _MOST_CHARACTERS else "\n"
+    axes.set_title(f"{head}{gap}{values}", fontsize=style.SMALL_PT, loc="left", gid="numbers")
+    return float(heights.max())
 
 
-@style.styled
-def tail(latency_bins: pd.DataFrame) -> Figure:
-    """Draw the part of the total latency due to the slowest I/Os against their share, by drive.
+_NINES_PCT = 99.999
+_METRICS = {"Minimum": "min_latency_us", "Mean": "mean_latency_us", "Maximum": "max_latency_us"}
 
-    The values are of each drive's last soak, runs merged. On the dashed line all I/Os take the same time. Raises
-    ValueError for unsuitable tables, such as several workloads.
-    """
-    bins = overlay.bins_by_drive(latency_bins)
-    figure = style.new_figure(f"Tail contribution, {overlay.workload(bins)}")
-    if any(part["latency_ns"].nunique() > 1 for part in bins.values()):
-        style.note(figure, f"in the legend: part of the time that the slowest {100 * _MARKED:g} % of the I/Os take")
-    axes = figure.subplots()
-    curves: list[pd.DataFrame] = []
-    least, least_time = 0.1, 0.1
-    for drive, look in overlay.looks(bins).items():
-        whole = tail_contribution(bins[drive])
-        name = f"{drive}: {100 * _share_of_time(whole):.3g} %"
-        if len(whole) == 1:  # as on the dashed line, as far as its I/Os reach
-            one_io = 1 / float(bins[drive]["count"].sum())
-            whole = pd.concat([whole, pd.DataFrame({"share_of_ios": [one_io], "share_of_time": [one_io]})])
-            name = f"{drive}: all I/Os took {format_latency(float(bins[drive]['latency_ns'].iloc[0]) / 1e3)}"
-        curve = whole[whole["share_of_ios"] >= _DEEPEST]
-        curves.append(curve.assign(drive=drive, place=range(len(curve), 0, -1)))  # counted from the slowest
-        least = min(least, float(curve["share_of_ios"].min()))
-        least_time = min(least_time, float(curve["share_of_time"].min()))
-        axes.plot(100 * curve["share_of_ios"], 100 * curve["share_of_time"], color=look.colour, linestyle=look.dash,
-                  marker=look.marker, markevery=max(1, len(curve) // 10), markersize=4.5, label=name,
-                  gid="line")  # fmt: skip
-    overlay.note_coinciding(figure, pd.concat(curves), ["place"], ["share_of_ios", "share_of_time"])
-    shares = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001, 0.0001]
-    axes.plot([100, 100 * least], [100, 100 * least], color=style.MUTED, linewidth=1, linestyle="--",
-              label="all I/Os alike", gid="alike")  # fmt: skip
-    axes.axvline(100 * _MARKED, color=style.MUTED, linewidth=0.8, gid="marked")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlim(130, 100 * min(least, _MARKED) / 1.3)
-    axes.set_ylim(100 * min(least, least_time) / 1.3, 130)
-    for axis in (axes.xaxis, axes.yaxis):
-        ax.ticks(axis, shares, PLAIN)
-    axes.set_xlabel("Slowest I/Os (% of all), log scale")
-    axes.set_ylabel("Part of the time (%), log scale")
-    ax.legend(figure, axes)
+
+def latency_matrix(cells: pd.DataFrame, steady_state: pd.DataFrame, latency_bins: pd.DataFrame) -> Figure:
+    """Draw tables of latencies of one drive and run, rows by block size, columns by mix, as TKperf does."""
+    selection.require(steady_state, "steady_state")
+    selection.require(latency_bins, "latency_bins")
+    cells = selection.one_measurement(cells)
+    tables = {name: selection.window_averages(cells, steady_state, metric) for name, metric in _METRICS.items()}
+    inside = selection.window_rows(latency_bins.merge(cells[["recording", "step"]].drop_duplicates()), steady_state)
+    tables[f"{_NINES_PCT:g} %"] = _five_nines(inside, tables["Mean"])
+    figure = style.new_figure("Latency by block size and read/write mix")
+    values = pd.concat(tables.values()).stack()
+    values = values[values > 0]
+    norm = LogNorm(values.min(), max(values.max(), 1.01 * values.min()))
+    for axes, (name, table) in zip(figure.subplots(2, 2).flat, tables.items(), strict=True):
+        axes.pcolormesh(np.ma.masked_invalid(table.to_numpy(float)), norm=norm, cmap="Blues", edgecolors="white",
+                        gid="map")  # fmt: skip
+        for (row, column), value in np.ndenumerate(table.to_numpy(dtype=float)):
+            known = np.isfinite(value)
+            axes.text(column + 0.5, row + 0.5, format_latency(value) if known else "\N{EN DASH}", ha="center",
+                      va="center", fontsize=style.SMALL_PT, gid="number",
+                      color="white" if known and norm(value) > 0.6 else style.INK)  # fmt: skip
+        axes.set(title=name, xlabel="Read/write mix (%)")
+        axes.set_xticks(np.arange(len(table.columns)) + 0.5, list(table.columns))
+        axes.set_yticks(np.arange(len(table.index)) + 0.5, [format_size(int(size)) for size in table.index])
+        axes.invert_yaxis()
+        axes.grid(visible=False)
+    style.alarm(figure, selection.not_steady(steady_state))
     return figure
 
 
-def _share_of_time(curve: pd.DataFrame) -> float:
-    """Return the part of the slowest `_MARKED` of all I/Os; linear between bins, as I/Os of a bin are equal."""
-    shares = np.append(curve["share_of_ios"], 0.0)[::-1], np.append(curve["share_of_time"], 0.0)[::-1]
-    return float(np.interp(_MARKED, *shares))
+def _five_nines(bins: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
+    """Return five nines of each cell with the axes of `like`; NaN with no I/O above it."""
+    table = pd.DataFrame(np.nan, index=like.index, columns=like.columns)
+    several = any(" " in column for column in like.columns)
+    for (size, pattern, share), part in bins.groupby(["block_size_bytes", "pattern", "read_share_pct"]):
+        if has_ios_beyond(float(part["count"].sum()), _NINES_PCT):
+            column = selection.mix(pattern, share, several=several)
+            table.loc[size, column] = float(percentiles_us(part, [_NINES_PCT])[0])
+    return table

@@ -1,19 +1,28 @@
-"""Replays and applications: their runs, operations and latencies."""
+"""Replays and applications: their runs, latencies, fidelity, and values over time."""
 
 from __future__ import annotations
 
 import textwrap
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
 
-import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from drivelab.figures.base import overlay, selection, style
-from drivelab.figures.base.quantities import LATENCY, elapsed, format_latency, format_number, quantity
+from drivelab.figures.base.overlay import Look
+from drivelab.figures.base.quantities import (
+    elapsed,
+    format_latency,
+    format_number,
+    quantity,
+)
 from drivelab.figures.families.curves import Curve, Curves, exceedance
+from drivelab.figures.families.lines import Lines, Panel, X
 from drivelab.figures.families.rows import Across, Rows, dot
-from drivelab.figures.kinds.trace import DIRECTIONS, nothing
+from drivelab.figures.kinds.trace import DIRECTIONS, nothing, over_intervals, step_look, steps
 from drivelab.figures.registry import FigureKind
 
 FIGURES = (
@@ -23,12 +32,6 @@ FIGURES = (
         "read or write was in flight. Score is the geometric mean of bandwidth in MiB/s and 1/access time in 1/s. "
         "Cold runs do not count; the result is the median of an odd number of runs.",
         tables=("replays", "replay_passes"), when=("replay",), place=240,
-    ),
-    FigureKind(
-        "replay_operations", "Operations, planned and replayed",
-        "Requests planned, issued and completed in the median run, by operation, and their mean latency in the "
-        "replay and in the trace.",
-        tables=("replays", "replay_operations"), when=("replay",), place=280,
     ),
     FigureKind(
         "replay_latency", "Latency of the replay and of the trace",
@@ -42,13 +45,29 @@ FIGURES = (
         "is better. The processor takes much of the time, so drives differ less than in tests of the drive alone.",
         tables=("application_runs",), when=("application", "drives_application"), place=350,
     ),
+    FigureKind(
+        "replay_fidelity", "Fidelity of the replay",
+        "Delay between deadline and issue of each request in the counted runs; each step up is one more nine. For "
+        "comparison, the host's wake-up delay, measured before each run: no replay is more punctual than its host.",
+        tables=("replays", "replay_issue_errors"), when=("replay",), place=250,
+    ),
+    FigureKind(
+        "replay_over_time", "Replay over time",
+        "Rate, bandwidth and mean latency of the median run in a hundred intervals. Planned values and latencies in "
+        "the trace are grey, replayed ones blue.",
+        tables=("replays", "replay_over_time"), when=("replay",), place=270,
+    ),
+    FigureKind(
+        "replay_phases", "Consistency, pass by pass",
+        "Replays pass by pass through the phases of the test. Between the passes, the test changes the state of the "
+        "drive. A consistent drive keeps its level and returns to it in recovery.",
+        tables=("replays", "replay_passes"), when=("phases",), place=290,
+    ),
 )  # fmt: skip
+
 
 RUN = ["recording", "step", "phase", "phase_pass", "trace", "repeat"]
 """Columns that identify a replay."""
-PLANNED = "#9a9a9a"
-MOST_LINES = 6
-"""With more traces, single traces have no lines."""
 
 
 def counted(frame: pd.DataFrame, table: str) -> pd.DataFrame:
@@ -57,10 +76,6 @@ def counted(frame: pd.DataFrame, table: str) -> pd.DataFrame:
     if rows.empty:
         raise ValueError(f"table '{table}' has no counted run; a figure of a replay needs one")
     return rows
-
-
-def traces(frame: pd.DataFrame) -> list[str]:
-    return list(frame["trace"].drop_duplicates())
 
 
 def median_runs(replays: pd.DataFrame) -> pd.DataFrame:
@@ -79,29 +94,15 @@ def of_runs(frame: pd.DataFrame, runs: pd.DataFrame, table: str) -> pd.DataFrame
     """Return the rows of a table that belong to the replays in `runs`; raises ValueError for missing columns."""
     if missing := [column for column in RUN if column not in frame.columns]:
         raise ValueError(f"table '{table}' lacks the column(s) {', '.join(missing)} that this figure needs")
-    wanted = set(map(_key, runs[RUN].itertuples(index=False, name=None)))
-    mine = [_key(row) in wanted for row in frame[RUN].itertuples(index=False, name=None)]
-    return frame[np.array(mine, np.bool_)]
+    keys = (pd.MultiIndex.from_frame(rows[RUN].astype(object).fillna("")) for rows in (frame, runs))
+    return frame[next(keys).isin(next(keys))]
 
 
-def _key(values: tuple[object, ...]) -> tuple[object, ...]:
-    """Return a key in which nulls are equal."""
-    return tuple(None if value is None or value != value else value for value in values)
-
-
-def run_name(run: pd.Series) -> str:
-    """Return the name of a replay, such as `sqlite, run 3` or `sqlite, degradation, pass 2`."""
-    if pd.isna(run["phase"]):
-        return f"{run['trace']}, run {run['repeat']}"
-    return f"{run['trace']}, {run['phase']}, pass {int(run['phase_pass'])}"
-
-
-_METRICS = {"access_time_us": "← better", "bandwidth_mib_s": "better →", "score": "better →"}
+_OF_RUNS = {"access_time_us": "← better", "bandwidth_mib_s": "better →", "score": "better →"}
 _SPREAD = 0.7
 """Lines over which the runs of a row are spread in their order."""
 
 
-@style.styled
 def replay(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
     """Draw access time, bandwidth and score of the runs by drive, trace and phase, with medians.
 
@@ -118,16 +119,16 @@ def replay(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
         raise ValueError(f"table 'replays' has no counted run of {', '.join(without)}; each needs one")
     names = list(dict.fromkeys(replays["trace"]))
     title = f"Replay of {names[0]}" if len(names) == 1 else f"Replay of {len(names)} traces"
-    metrics = [metric for metric in _METRICS if replays[metric].notna().any()]
+    metrics = [metric for metric in _OF_RUNS if replays[metric].notna().any()]
     if not metrics:
         return nothing(title, "No read or write completed, so access time and busy time are unknown.")
     looks = overlay.looks(replays["drive"])
-    runs["text"] = rows["row"].transform("first").map({name: _text(str(name), part) for name, part in rows})
+    runs["text"] = runs["row"].map({name: _text(str(name), part) for name, part in rows})
     runs["colour"] = [looks[drive].colour for drive in runs["drive"]]
     parts, across = [], {}
     for metric in metrics:
         scale = quantity(metric, float(runs[metric].max()))
-        across[metric] = Across(scale.label.replace(" (", "\n(", 1) + f"\n{_METRICS[metric]}")
+        across[metric] = Across(scale.label.replace(" (", "\n(", 1) + f"\n{_OF_RUNS[metric]}")
         known = runs.assign(value=runs[metric].astype(float) / scale.divisor, panel=metric)
         medians = known[known["counted"]].groupby("row", sort=False).agg(
             {"text": "first", "value": "median", "panel": "first"}).reset_index()  # fmt: skip
@@ -165,96 +166,41 @@ def _text(name: str, runs: pd.DataFrame) -> str:
     return wrapped if pd.isna(ratio) else f"{wrapped}\n{ratio:.3f} \N{MULTIPLICATION SIGN} {whose} time"
 
 
-_STAGES = {"planned": PLANNED, "issued": "#0173b2", "completed": "#56b4e9"}
-_LATENCIES = {
-    "trace_mean_latency_us": {"marker": "D", "colour": style.MUTED, "hollow": True, "name": "latency in the trace"},
-    "mean_latency_us": {"marker": "o", "colour": "#d55e00", "hollow": False, "name": "latency replayed"},
-}
-
-
-@style.styled
-def replay_operations(replays: pd.DataFrame, replay_operations: pd.DataFrame) -> Figure:
-    """Draw requests by operation and stage, and mean latencies, of the median run of each trace.
-
-    Raises ValueError for unsuitable tables.
-    """
-    selection.require(replays, "replays")
-    runs = median_runs(replays)
-    rows = of_runs(replay_operations, runs, "replay_operations")
-    selection.require(rows, "replay_operations")
-    marks: list[dict[str, Any]] = []
-    for operation in DIRECTIONS:
-        part = rows[rows["operation"] == operation]
-        counts = {stage: int(part[f"{stage}_requests"].sum()) for stage in _STAGES}
-        if not counts["planned"]:
-            continue
-        marks += [
-            {"row": operation, "line": stage, "panel": "counts", "value": count, "name": stage, "gid": stage,
-             "number": f"{count:,}" if stage == "planned" or count != counts["planned"] else "", "bar": True,
-             "colour": _STAGES[stage], "marker": "o", "hollow": False}
-            for stage, count in counts.items()
-        ]  # fmt: skip
-        means = {column: _mean(part, column) for column in _LATENCIES}
-        marks += [
-            {"row": operation, "line": "issued", "panel": "latency", "value": means[column], "gid": column,
-             "number": "", "bar": False, **look}
-            for column, look in _LATENCIES.items() if means[column] == means[column]
-        ]  # fmt: skip
-    across = {"counts": Across("Requests (number)")}
-    if any(mark["panel"] == "latency" for mark in marks):
-        across["latency"] = Across("Mean latency\n(µs, ms, s), log scale", True, LATENCY)
-    failed = int(rows["failed_requests"].sum())
-    shown = run_name(runs.iloc[0]) if len(runs) == 1 else f"the median run of each of {len(runs)} traces"
-    return Rows("Operations, planned and replayed", across).draw(
-        pd.DataFrame(marks), notes=[f"Shown: {shown}" + (f"; {failed:,} requests failed" if failed else "")]
-    )
-
-
-def _mean(rows: pd.DataFrame, column: str) -> float:
-    """Return the mean over all requests of an operation in all traces."""
-    known = rows[rows[column].notna() & (rows["completed_requests"] > 0)]
-    weights = known["completed_requests"].to_numpy(float)
-    return float((known[column].to_numpy(float) * weights).sum() / weights.sum()) if len(known) else float("nan")
-
-
-_DASHES = {"replay": "-", "trace": ":"}
+_SOURCES = {"replay": "-", "trace": ":"}
 _TAIL = 0.01
-_TITLE = "Latency of the replay and of the trace"
 
 
-@style.styled
 def replay_latency(replays: pd.DataFrame, replay_latency: pd.DataFrame) -> Figure:
-    """Draw exceedance curves of reads and writes over all counted runs and traces; both axes logarithmic.
-
-    Raises ValueError for unsuitable tables.
-    """
+    """Draw exceedance curves of reads and writes over all counted runs and traces; both axes logarithmic."""
     selection.require(replays, "replays")
+    title = "Latency of the replay and of the trace"
     bins = of_runs(replay_latency, counted(replays, "replays"), "replay_latency")
     bins = bins[bins["operation"].isin(["read", "write"])]
     if bins.empty:
-        return nothing(_TITLE, "No read or write completed, so the distribution is unknown.")
+        return nothing(title, "No read or write completed, so the distribution is unknown.")
     curves = []
     for (operation, source), part in bins.groupby(["operation", "source"]):
         share = exceedance(part["latency_ns"].clip(lower=100.0) / 1e3, part["count"])
         tail = format_latency(float(share.index[share > _TAIL][-1]))
-        curves.append(Curve(f"{operation}, {source}: 99 % in {tail}", share, DIRECTIONS[operation], _DASHES[source],
-                            gid=f"{operation} {source}"))  # fmt: skip
-    figure = Curves("Latency (µs, ms, s), log scale", "Faster requests (% of all), log scale").draw(_TITLE, curves)
+        curves.append(Curve(f"{operation}, {source}: 99 % in {tail}", share, to_rgb(DIRECTIONS[operation]),
+                            _SOURCES[source], gid=f"{operation} {source}"))  # fmt: skip
+    figure = Curves("Faster requests (% of all), log scale").draw(title, {"Latency (µs, ms, s), log scale": curves})
     known = (bins["source"] == "trace").any()
     whose = "latency is of the drive and system on which the trace was captured"
     style.note(figure, f"The trace's {whose}" if known else "The trace has no latencies")
     return figure
 
 
-@style.styled
 def application_durations(application_runs: pd.DataFrame) -> Figure:
     """Draw the duration of each run, a row per application, phase and drive; less is better.
 
     Filled dots count, hollow ones were cold. The bar is the median of the counted runs, with their number on the right.
-    Raises ValueError for unsuitable tables.
     """
     selection.require_one(application_runs, "measurement", "application_runs")
-    runs = application_runs.assign(what=[_name(run) for run in application_runs.itertuples()])
+    runs = application_runs.assign(what=[
+        f"{run.application}, {run.phase} {run.phase_value}" if isinstance(run.phase_value, str) else run.application
+        for run in application_runs.itertuples()
+    ])  # fmt: skip
     looks, whats = overlay.looks(runs["drive"]), list(runs["what"].drop_duplicates())
     time = elapsed(float(runs["duration_s"].max()), "Duration")
     counts = runs["counted"].astype(bool)
@@ -285,8 +231,127 @@ def application_durations(application_runs: pd.DataFrame) -> Figure:
     )
 
 
-def _name(run: object) -> str:
-    """Return the application, with the turn of a repeated step."""
-    value = run.phase_value  # type: ignore[attr-defined]
-    application = str(run.application)  # type: ignore[attr-defined]
-    return f"{application}, {run.phase} {value}" if isinstance(value, str) else application  # type: ignore[attr-defined]
+_PLANNED = "#9a9a9a"
+_MOST_LINES = 6
+"""With more traces, single traces have no lines."""
+_LEAST_US = 0.1
+"""Smallest delay on the axis: a logarithmic axis has no zero, so shorter delays are drawn here."""
+_LEFT = {50: 0.5, 95: 0.05, 99: 0.01}
+"""Share of the requests above each percentile that is marked."""
+
+
+def replay_fidelity(replays: pd.DataFrame, replay_issue_errors: pd.DataFrame) -> Figure:
+    """Draw the issue errors of all counted runs, with the host's wake-up delays.
+
+    Requests issued as soon as possible have no deadline and no error.
+    """
+    selection.require(replays, "replays")
+    title, runs = "Fidelity of the replay", counted(replays, "replays")
+    errors = of_runs(replay_issue_errors, runs, "replay_issue_errors")
+    if errors.empty:
+        asap = (runs["timing_mode"] == "asap").all()
+        return nothing(title, "Requests have no deadline; they were issued as soon as possible."
+                       if asap else "Deadlines of single requests are unknown.")  # fmt: skip
+    names = list(errors["trace"].drop_duplicates())
+    groups = {f"issue error, {name}": errors[errors["trace"] == name] for name in names}
+    if len(names) == 1 or len(names) > _MOST_LINES:
+        groups = {"issue error" if len(names) == 1 else f"issue error, all {len(names)} traces": errors}
+    curves = []
+    for place, ((name, part), colour) in enumerate(zip(groups.items(), style.colours(len(groups)), strict=True)):
+        share = exceedance((part["error_ns"] / 1e3).clip(lower=_LEAST_US), part["count"])
+        if len(groups) == 1:
+            at = {percent: float(share.index[share > left][-1]) for percent, left in _LEFT.items()}
+            name += ": " + ", ".join(f"{percent} % {_delay(delay_us)}" for percent, delay_us in at.items())
+        curves.append(Curve(name, share, colour, style.DASHES[place % 4], gid="issue error"))
+    wakeups = {left: float(runs[f"wakeup_p{percent}_us"].median())
+               for percent, left in _LEFT.items() if runs[f"wakeup_p{percent}_us"].notna().any()}  # fmt: skip
+    if wakeups:
+        known = pd.Series(list(wakeups), index=[max(delay_us, _LEAST_US) for delay_us in wakeups.values()])
+        curves.append(Curve("wake-up delay of this host", known, to_rgb(style.MUTED), ":", "D", "wake-up"))
+    label = "Issued after the deadline (µs, ms), log scale"
+    figure = Curves("Issued within (% of all), log scale").draw(title, {label: curves})
+    if wakeups:
+        figure.axes[0].get_lines()[-1].set(drawstyle="default", markevery=1)
+    return figure
+
+
+def _delay(delay_us: float) -> str:
+    return f"{'≤ ' if delay_us <= _LEAST_US else ''}{format_latency(delay_us)}"
+
+
+_PANELS = {"iops": "planned_iops", "bandwidth_mib_s": "planned_bandwidth_mib_s",
+           "mean_latency_us": "trace_mean_latency_us"}  # fmt: skip
+"""Measured and given column of each panel."""
+
+
+def _run_name(run: pd.Series) -> str:
+    """Return the name of a replay, such as `sqlite, run 3` or `sqlite, degradation, pass 2`."""
+    if pd.isna(run["phase"]):
+        return f"{run['trace']}, run {run['repeat']}"
+    return f"{run['trace']}, {run['phase']}, pass {int(run['phase_pass'])}"
+
+
+def replay_over_time(replays: pd.DataFrame, replay_over_time: pd.DataFrame) -> Figure:
+    """Draw rate, bandwidth and latency of the first trace's median run over time."""
+    selection.require(replays, "replays")
+    run = median_runs(replays).iloc[[0]]
+    rows = of_runs(replay_over_time, run, "replay_over_time")
+    if rows.empty:
+        return nothing("Replay over time", "Deadlines and times of single requests are unknown.")
+    several = len(counted(replays, "replays")) > 1
+    notes = [f"Shown: {_run_name(run.iloc[0])}" + (", the median of the counted runs" if several else "")]
+    if replays["trace"].nunique() > 1:
+        notes.append(f"one of {replays['trace'].nunique()} traces")
+    paced = bool(run["timing_mode"].iloc[0] != "asap")
+    if not paced:
+        notes.append("issued as soon as possible, so there is no planned rate")
+    rates = list(_PANELS)[:2]
+    given = rows.drop(columns=list(_PANELS)).rename(columns={column: name for name, column in _PANELS.items()})
+    table = pd.concat([
+        steps(given.drop(columns="mean_latency_us") if paced else given.iloc[:0], "planned"),
+        steps(given.drop(columns=rates), "in the trace"),
+        steps(rows, "replayed"),
+    ]).astype(dict.fromkeys(_PANELS, float))  # fmt: skip
+    looks = {"planned": step_look(_PLANNED, filled=True), "in the trace": step_look(_PLANNED),
+             "replayed": step_look(style.COLOURBLIND[0])}  # fmt: skip
+    lines = over_intervals("Replay over time", tuple(_PANELS), rows)
+    return replace(lines, looks=lambda _: looks, linear=tuple(rates), note="; ".join(notes)).draw(table)
+
+
+_OF_PASSES = ("access_time_us", "bandwidth_mib_s", "score")
+_PASS = ["step", "phase", "phase_pass", "repeat"]
+
+
+def replay_phases(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
+    """Draw access time, bandwidth and score of each pass in order, with a line for each of a few traces.
+
+    Raises ValueError for unsuitable tables, such as replays without phases or of several recordings.
+    """
+    selection.require(replays, "replays")
+    selection.require_one(replay_passes, "recording", "replay_passes")
+    passes = replay_passes[replay_passes["phase"].notna()].reset_index(drop=True)
+    if passes.empty:
+        raise ValueError("table 'replay_passes' has no phases; this figure is for a protocol that repeats by phase")
+    if passes[list(_OF_PASSES)].isna().all(axis=None):
+        return nothing("Consistency", "No read or write completed, so access time and busy time are unknown.")
+    names = list(replays["trace"].drop_duplicates())
+    whole = f"set of {len(names)} traces" if len(names) > 1 else names[0]
+    table = passes.assign(place=range(1, len(passes) + 1), line=whole)
+    lines = names if 1 < len(names) <= _MOST_LINES else []
+    if lines:
+        of_traces = replays[replays["phase"].notna()].merge(table[[*_PASS, "place"]], on=_PASS)
+        table = pd.concat([table, of_traces.assign(line=of_traces["trace"])])
+    colours = style.colours(len(lines))
+    looks = {name: Look(colours[place], style.MARKERS[place + 1], "-", 4.0) for place, name in enumerate(lines)}
+    looks[whole] = Look(to_rgb(style.INK), "o", "-")
+
+    def phases(panel: Panel) -> Sequence[Artist]:
+        for number, (_, part) in enumerate(passes.groupby((passes["phase"] != passes["phase"].shift()).cumsum())):
+            name = str(part["phase"].iloc[0]) if panel.is_first else ""
+            style.phase(panel.axes, part.index[0] + 0.5, part.index[-1] + 1.5, name, dark=number % 2 == 0)
+        return ()
+
+    return Lines(
+        "Consistency: pass by pass", _OF_PASSES, X("place", "Pass (number)", "rounds"), stacked=True, row_in=1.8,
+        looks=lambda points: looks, linear=_OF_PASSES, marks=phases,
+    ).draw(table.drop(columns="drive").astype(dict.fromkeys(_OF_PASSES, float)))  # fmt: skip

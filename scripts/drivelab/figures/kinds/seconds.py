@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
-from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from drivelab.figures.base import axes as ax
-from drivelab.figures.base import selection, style, words
-from drivelab.figures.base.quantities import elapsed, quantity
+from drivelab.figures.base import overlay, selection, style
+from drivelab.figures.base.overlay import Look
+from drivelab.figures.base.quantities import Quantity, quantity
 from drivelab.figures.base.words import say
-from drivelab.figures.families.lines import Lines, Panel, X
+from drivelab.figures.families.lines import Lines, Panel, X, in_order
 from drivelab.figures.registry import FigureKind
 
 FIGURES = (
@@ -32,7 +28,7 @@ FIGURES = (
         "head_to_head", "Head to head",
         "I/O rate of all drives in each second, measured at the same time and counted from their common start. If "
         "one falls while another rises, they share a resource: the host, a bus, a power supply.",
-        tables=("series", "cells"), when=("head_to_head",), place=430,
+        tables=("series", "cells"), when=("head_to_head",), place=430, draw="strip_chart", options={"together": True},
     ),
     FigureKind(
         "telemetry_strip", "I/O rate and telemetry",
@@ -42,40 +38,38 @@ FIGURES = (
     ),
 )  # fmt: skip
 
-DIRECTIONS = {"read": "reads", "write": "writes"}
+_DIRECTIONS = {"read": "reads", "write": "writes"}
 _LONG = 150
 """Longer lines get their rolling mean on top."""
 _WINDOWS = 60
 """The window of the rolling mean is the length of the line divided by this (our choice)."""
+_PLACE = ["recording", "step", "round", "cell"]
 
 
-def draw(rows: pd.DataFrame, title: str, metric: str, since: str) -> Figure:
-    """Draw `rows` (columns drive, run, direction, at_s and `metric`); `since` says when at_s is 0.
-
-    Raises ValueError for an unknown metric.
-    """
-    scale, time = quantity(metric, float(rows[metric].max())), elapsed(float(rows["at_s"].max()))
+def _draw(rows: pd.DataFrame, title: str, metric: str, since: str, note: str = "") -> Figure:
+    """Draw `rows` (columns drive, run, direction, at_s and `metric`); `since` says when at_s is 0."""
+    scale = quantity(metric, float(rows[metric].max()))
     line = rows["drive"] + ", run " + rows["run"].astype(str) if rows["run"].nunique() > 1 else rows["drive"]
-    rows = rows.assign(line=line, at=rows["at_s"] / time.divisor, panel=rows["direction"].map(DIRECTIONS))
+    rows = rows.assign(line=line, panel=rows["direction"].map(_DIRECTIONS))
     rows = rows.sort_values(["direction", "at_s"], kind="stable")
-    lines = [_rolling(part, metric) for _, part in rows.groupby(["direction", "line"], sort=False)]
-    table = pd.concat(lines)
+    table = pd.concat(_rolling(part, metric) for _, part in rows.groupby(["direction", "line"], sort=False))
     means = table["words"].loc[table["words"] != ""]
 
     def seconds(panel: Panel) -> Sequence[Artist]:
         for name, part in panel.points[panel.points["words"] != ""].groupby("line", sort=False):
-            (pale,) = panel.axes.plot(part["at"], part["second"] / scale.divisor, color=panel.looks[str(name)].colour,
-                                      alpha=0.25, linewidth=0.7, zorder=1.9, label=str(name),
+            (pale,) = panel.axes.plot(panel.at(part), part["second"] / scale.divisor, alpha=0.25, linewidth=0.7,
+                                      color=panel.looks[str(name)].colour, zorder=1.9, label=str(name),
                                       gid="second")  # fmt: skip
             say(pale, "every second")
         return ()
 
     one = rows["panel"].nunique() == 1
     name = f"{scale.name}, {rows['panel'].iloc[0]}" if one else scale.name
+    pale = f"pale: every second; bold: {means.max()}" if len(means) else ""
     return Lines(
-        title, (metric,), X("at", f"Time since {since} ({time.unit})", "linear", limits=(0, rows["at"].max() * 1.01)),
-        columns=1, same_x=True, linear=(metric,), quantities={metric: replace(scale, name=name)}, marks=seconds,
-        note=f"pale: every second; bold: {means.max()}" if len(means) else "",
+        title, (metric,), X.time("at_s", float(rows["at_s"].max()), f"Time since {since}"), columns=1, same_x=True,
+        linear=(metric,), quantities={metric: replace(scale, name=name)}, marks=seconds,
+        note="; ".join(filter(None, (pale, note))),
     ).draw(table.drop(columns="panel") if one else table)  # fmt: skip
 
 
@@ -90,118 +84,88 @@ def _rolling(line: pd.DataFrame, metric: str) -> pd.DataFrame:
     return line.assign(**{metric: mean}, words=f"rolling mean over {window_s:.0f} s")
 
 
-_PLACE = ["recording", "step", "round", "cell"]
-
-
-@style.styled
-def strip_chart(series: pd.DataFrame, cells: pd.DataFrame) -> Figure:
+def strip_chart(series: pd.DataFrame, cells: pd.DataFrame, *, together: bool = False) -> Figure:
     """Draw the I/O rate per second of the soaks, a line per drive and run, panels by direction.
 
-    Soaks of different workloads show bandwidth. Time begins with the first second of the
-    first soak; soaks in phases are left out. Long lines are pale, with their rolling mean on top. Raises ValueError for
-    unsuitable tables.
+    Time begins with the first second of each recording's first soak, and soaks in phases are left out; of drives that
+    were measured `together`, with the first drive of a run, and all cells are shown. Each virtual drive has its own
+    clock, so those are aligned at their starts. Different workloads show bandwidth. Long lines are pale, with their
+    rolling mean on top.
     """
     selection.require(cells, "cells")
     selection.require_one(series, "measurement", "series")
-    soaks = series[(series["kind"] == "soak") & series["phase"].isna()]
-    rows = soaks.merge(cells[[*_PLACE, "elapsed_s"]].drop_duplicates(_PLACE), on=_PLACE, how="inner")
+    shown = series if together else overlay.soaks(series)
+    clock = "started" if together else "elapsed_s"
+    rows = shown.merge(cells[[*_PLACE, clock]].drop_duplicates(_PLACE), on=_PLACE, how="inner")
     if rows.empty:
         raise ValueError("table 'series' has no seconds of the soaks in table 'cells'")
-    began = rows.groupby("recording")["elapsed_s"].transform("min")
-    rows = rows.assign(at_s=rows["elapsed_s"] - began + rows["time_s"])
-    workloads = list(rows["workload"].drop_duplicates())
-    title = f"Strip chart, {workloads[0]}" if len(workloads) == 1 else "Strip chart"
-    metric = "iops" if len(workloads) == 1 else "bandwidth_mib_s"
-    figure = draw(rows, title, metric, "the first soak began")
-    if len(workloads) > 1:
-        style.note(figure, f"one after another: {', '.join(workloads)}")
-    return figure
-
-
-@style.styled
-def head_to_head(series: pd.DataFrame, cells: pd.DataFrame) -> Figure:
-    """Draw the I/O rate per second on one clock, a line per drive and run, separate panels by direction.
-
-    The clock of a run begins with the first drive. Each virtual drive has its own virtual clock; those are aligned at
-    their starts, and a note says so. Raises ValueError for unsuitable tables.
-    """
-    selection.require(cells, "cells")
-    selection.require_one(series, "measurement", "series")
-    places = cells[[*_PLACE, "started"]].drop_duplicates(_PLACE)
-    rows = series.merge(places, on=_PLACE, how="inner")
-    if rows.empty:
-        raise ValueError("table 'series' has no seconds of the cells in table 'cells'")
-    at_s = (rows["started"] - rows["started"].min()).dt.total_seconds() + rows["time_s"]
     own_clocks = bool((rows["clock"] == "virtual").any())
-    began = (at_s - rows["time_s"]).groupby(rows["recording"] if own_clocks else rows["run"]).transform("min")
-    rows = rows.assign(at_s=at_s - began)
-    figure = draw(rows, "Head to head: I/O rate second by second", "iops", "the common start")
-    if own_clocks:
-        style.note(figure, "virtual clock: each drive has its own clock; the starts are aligned")
-    return figure
+    began_s = (rows["started"] - rows["started"].min()).dt.total_seconds() if together else rows["elapsed_s"]
+    start = rows["run"] if together and not own_clocks else rows["recording"]
+    rows = rows.assign(at_s=began_s - began_s.groupby(start).transform("min") + rows["time_s"])
+    if together:
+        note = "virtual clock: each drive has its own clock; the starts are aligned" if own_clocks else ""
+        return _draw(rows, "Head to head: I/O rate second by second", "iops", "the common start", note)
+    workloads = list(rows["workload"].drop_duplicates())
+    if len(workloads) == 1:
+        return _draw(rows, f"Strip chart, {workloads[0]}", "iops", "the first soak began")
+    note = f"one after another: {', '.join(workloads)}"
+    return _draw(rows, "Strip chart", "bandwidth_mib_s", "the first soak began", note)
 
 
-_HEAT: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "temperature_c": ("drive", {"color": "#d55e00"}),
-    "temperature_limit_c": ("its limit", {"color": style.INK, "linestyle": "--", "linewidth": 1}),
+_SAMPLES = {
+    "temperature_c": ("temperature", "drive temperature", Look(to_rgb("#d55e00"), "", "-")),
+    "temperature_limit_c": ("temperature", "its limit", Look(to_rgb(style.INK), "", "--")),
+    "cpu_pct": ("processors", "all programs", Look(to_rgb(style.COLOURBLIND[0]), "", "-")),
+    "load_pct": ("processors", "other programs", Look(to_rgb(style.COLOURBLIND[1]), "", "--")),
+    "steal_pct": ("processors", "hypervisor", Look(to_rgb(style.COLOURBLIND[2]), "", ":")),
 }
-_HOST: Mapping[str, tuple[str, dict[str, Any]]] = {
-    column: (name, {"color": colour, "linestyle": dash, "linewidth": 1.2})
-    for (column, name, dash), colour in zip(
-        (("cpu_pct", "all programs", "-"), ("load_pct", "other programs", "--"), ("steal_pct", "hypervisor", ":")),
-        style.colours(3), strict=True,
-    )
-}  # fmt: skip
-"""Name and look of the samples, by column."""
+"""Panel, name and look of the samples, by column."""
+_QUANTITIES = {"temperature": Quantity("Temperature", "°C"), "processors": Quantity("Processor time", "% of all")}
 _THROTTLED = "#f2c6b4"
-_WORKLOAD = re.compile(r"(\w+ \w+) (\d+/\d+)")
-_MOST_NAMES = 7
-"""Maximum number of legend entries in a column, so that it is not higher than its panel."""
+_MOST_LOADS = 12
+"""With more workloads, those that differ in the mix alone have one look."""
+_MIX = r" \d+/\d+"
 
 
-@style.styled
 def telemetry_strip(telemetry: pd.DataFrame, series: pd.DataFrame, cells: pd.DataFrame) -> Figure:
     """Draw I/O rate, drive temperature and load of the host's processors of one recording over time.
 
     Spans of throttling are shaded. A quantity without samples has no panel; a note says if there are no samples at all.
-    Raises ValueError for unsuitable tables.
     """
     selection.require_one(cells, "recording", "cells")
     began = (cells["started"] - pd.to_timedelta(cells["elapsed_s"], unit="s")).min()
     samples = telemetry.assign(at_s=(telemetry["time"] - began).dt.total_seconds() if len(telemetry) else [])
     end_s = float((cells["elapsed_s"] + cells["runtime_s"]).max())
-    samples = samples[(samples["at_s"] >= -0.02 * end_s) & (samples["at_s"] <= 1.02 * end_s)].sort_values("at_s")
-    heat = samples["temperature_c"].notna().any()
-    host = [column for column in _HOST if samples[column].notna().any()]
-    time = elapsed(end_s)
-    figure = style.new_figure("I/O rate and telemetry", height_in=1.4 + 1.75 * (1 + heat + bool(host)))
-    panels = figure.subplots(1 + heat + bool(host), 1, sharex=True, squeeze=False)[:, 0]
-    keys: dict[Axes, list[Artist]] = {panels[0]: _draw_rates(panels[0], _rates(series, cells), time.divisor)}
-    if heat:
-        _draw_samples(panels[1], samples, _HEAT, time.divisor)
-        panels[1].margins(y=0.15)
-        panels[1].set_ylabel("Temperature\n(°C)")
-    if host:
-        _draw_samples(panels[-1], samples, _HOST, time.divisor)
-        panels[-1].set_ylim(0, max(5.0, float(np.nanmax(samples[host].to_numpy(dtype=float))) * 1.1))
-        panels[-1].set_ylabel("Processor time\n(% of all)")
-    throttled, named = _throttled(cells, samples), False
-    for axes in panels:
-        once = {str(entry.get_label()): entry for entry in keys.get(axes) or axes.get_legend_handles_labels()[0]}
-        for begin_s, stop_s in throttled:
-            span = axes.axvspan(begin_s / time.divisor, stop_s / time.divisor, color=_THROTTLED, linewidth=0, zorder=0,
-                                gid="throttled", label="throttled")  # fmt: skip
-            if not named and len(once) < _MOST_NAMES:  # one legend entry for all panels
-                once["throttled"], named = span, True
-        if 0 < len(once) <= 2 * _MOST_NAMES + 2:
-            axes.legend(once.values(), once.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.05), borderaxespad=0.3,
-                        ncols=1 + (len(once) > _MOST_NAMES), columnspacing=0.8, handletextpad=0.4)  # fmt: skip
-    if not heat and not host:
-        style.note(figure, "neither temperature nor host load was sampled")
-    panels[-1].set_xlim(-0.01 * end_s / time.divisor, 1.01 * end_s / time.divisor)
-    words.time(panels[-1].xaxis, time.divisor)
-    panels[-1].set_xlabel(f"Time since the measurement began ({time.unit})")
-    return figure
+    samples = samples[samples["at_s"].between(-0.02 * end_s, 1.02 * end_s)].sort_values("at_s")
+    known = {column: sample for column, sample in _SAMPLES.items() if samples[column].notna().any()}
+    if "temperature_c" not in known:
+        known.pop("temperature_limit_c", None)
+    rates = _rates(series, cells)
+    rates = rates.assign(line=rates["workload"], words=rates["workload"])
+    if rates["line"].nunique() > _MOST_LOADS:
+        rates["line"] = rates["line"].str.replace(_MIX, "", regex=True)
+    parts = [samples[["at_s"]].assign(**{panel: samples[column]}, line=name).dropna()
+             for column, (panel, name, _) in known.items()]  # fmt: skip
+    table = pd.concat([rates, *parts]).fillna({"words": ""})
+    throttled = _throttled(cells, samples)
+
+    def looks(_: pd.DataFrame) -> dict[str, Look]:
+        of_loads = in_order(table[table["iops"].notna()])
+        dash = "-" if len(of_loads) == 1 else "none"
+        loads = {name: replace(look, dash=dash, size=3.0) for name, look in of_loads.items()}
+        return loads | {name: look for _, name, look in known.values()}
+
+    def spans(panel: Panel) -> Sequence[Artist]:
+        return [panel.axes.axvspan(begin_s / panel.x.divisor, stop_s / panel.x.divisor, color=_THROTTLED, linewidth=0,
+                                   zorder=0, gid="throttled", label="throttled")
+                for begin_s, stop_s in throttled]  # fmt: skip
+
+    return Lines(
+        "I/O rate and telemetry", ("iops", *_QUANTITIES), X.time("at_s", end_s, "Time since the measurement began"),
+        looks=looks, stacked=True, row_in=1.75, linear=tuple(_QUANTITIES), quantities=_QUANTITIES, marks=spans,
+        note="" if known else "neither temperature nor host load was sampled",
+    ).draw(table.reindex(columns=[*table.columns, *(_QUANTITIES.keys() - set(table.columns))]))  # fmt: skip
 
 
 def _rates(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
@@ -220,57 +184,15 @@ def _rates(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([part[columns] for part in (seconds, whole) if len(part)]).sort_values("at_s", kind="stable")
 
 
-def _draw_rates(axes: Axes, rates: pd.DataFrame, divisor: float) -> list[Artist]:
-    """Draw the I/O rate, a look for each workload; return the legend entries if these are not the workloads."""
-    scale = quantity("iops", float(rates["iops"].max()))
-    loads = [str(load) for load in rates["workload"].drop_duplicates()]
-    parts = {load: match.groups() for load in loads if (match := _WORKLOAD.fullmatch(load))}
-    by_part = len(loads) > _MOST_NAMES and len(parts) == len(loads)
-    sizes, mixes = (
-        ([*dict.fromkeys(names)] for names in zip(*parts.values(), strict=True)) if by_part else (loads, loads)
-    )
-    shades = dict(zip(sizes, style.ordered_colours(len(sizes)), strict=True))
-    signs = {mix: style.MARKERS[place % len(style.MARKERS)] for place, mix in enumerate(mixes)}
-    for load in loads:
-        size, mix = parts[load] if by_part else (load, load)
-        part = rates[rates["workload"] == load]
-        look = {"marker": signs[mix], "color": shades[size], "linestyle": "none"}
-        if len(loads) == 1:
-            look |= {"color": style.colours(1)[0], "linestyle": "-", "marker": "" if len(rates) > 400 else "o"}
-        axes.plot(part["at_s"] / divisor, part["iops"] / scale.divisor, linewidth=0.9, markersize=3, label=load,
-                  gid="rate", **look)  # fmt: skip
-    values = [float(value) / scale.divisor for value in rates["iops"]]
-    ax.scale_y(axes, values, scale, log=ax.is_wide(values))
-    axes.set_ylabel(scale.label)
-    if not by_part:
-        return []
-    return [
-        *(Line2D([], [], linestyle="none", marker="_", markersize=8, markeredgewidth=3, color=shades[size], label=size)
-          for size in sizes),
-        *(Line2D([], [], linestyle="none", marker=signs[mix], markersize=4, color=style.INK, label=mix)
-          for mix in mixes),
-    ]  # fmt: skip
-
-
-def _draw_samples(axes: Axes, samples: pd.DataFrame, looks: Mapping[str, Any], divisor: float) -> None:
-    for column, (name, look) in looks.items():
-        known = samples[samples[column].notna()]
-        if len(known):
-            axes.plot(known["at_s"] / divisor, known[column], label=name, gid=column, **look)
-
-
 def _throttled(cells: pd.DataFrame, samples: pd.DataFrame) -> list[tuple[float, float]]:
     """Return throttled spans in seconds: throttled cells, and where counters of throttled time rise."""
-    spans = [(float(cell.elapsed_s), float(cell.elapsed_s + cell.runtime_s)) for cell in cells.itertuples()
-             if pd.notna(cell.throttled) and bool(cell.throttled)]  # fmt: skip
+    hot = cells[cells["throttled"].eq(True)]
+    spans = [pd.DataFrame({"begin": hot["elapsed_s"], "end": hot["elapsed_s"] + hot["runtime_s"]})]
     for column in ("thermal_1_s", "thermal_2_s"):
         known = samples[samples[column].notna()]
-        at_s, rises = known["at_s"].to_numpy(dtype=float), np.diff(known[column].to_numpy(dtype=float)) > 0
-        spans += [(float(at_s[place]), float(at_s[place + 1])) for place in np.flatnonzero(rises)]
-    joined: list[tuple[float, float]] = []
-    for begin, end in sorted(spans):
-        if joined and begin <= joined[-1][1]:
-            joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
-        else:
-            joined.append((begin, end))
-    return joined
+        rises = known[column].astype(float).diff() > 0
+        spans.append(pd.DataFrame({"begin": known["at_s"].shift()[rises], "end": known["at_s"][rises]}))
+    table = pd.concat(spans).astype(float).sort_values(["begin", "end"])
+    apart = (table["begin"] > table["end"].cummax().shift()).cumsum()
+    joined = table.groupby(apart).agg({"begin": "min", "end": "max"})
+    return list(joined.itertuples(index=False, name=None))

@@ -1,42 +1,39 @@
-"""Write saturation against time and volume, with its cliff and level, and writes after idle times."""
+"""Soaks over time and volume: saturation, cache, and recovery in idle time and from another workload."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from drivelab.analysis.values.bursts import FULL, Burst, Fall, bursts, find_fall, share_back
+from drivelab.analysis.values.recovery import cross_stimulus
 from drivelab.analysis.values.saturation_table import drifts
 from drivelab.analysis.values.saturation_values import Cliff, counted_slices, find_cliff, level
 from drivelab.core.units import format_amount
-from drivelab.figures.base import axes as ax
-from drivelab.figures.base import selection, style, words
-from drivelab.figures.base.quantities import NUMBER, Quantity, elapsed, format_latency, format_number, quantity, volume
-from drivelab.figures.families.lines import Lines, Panel, X
+from drivelab.figures.base import selection, style
+from drivelab.figures.base.overlay import Look
+from drivelab.figures.base.quantities import elapsed, format_latency, format_number, quantity, volume
+from drivelab.figures.families.lines import Lines, Panel, X, apart, in_order
 from drivelab.figures.registry import FigureKind
 from drivelab.tables.labels import named
 
 FIGURES = (
     FigureKind(
         "saturation_bytes", "Saturation against bytes written",
-        "I/O rate and mean latency of each slice of the soak against the bytes written since conditioning. A drive "
-        "fill is the user capacity written once.",
-        tables=("cells", "drives"), when=("volume",), place=170, rows="soaks",
-    ),
-    FigureKind(
-        "saturation_of_drives", "Saturation against bytes written, side by side",
-        "I/O rate and mean latency of each drive's soak against the bytes written since conditioning: drives of "
-        "different speed reach the same wear at different times.",
-        tables=("cells", "drives"), when=("drives_volume",), place=355, rows="soaks", draw="saturation_bytes",
+        "I/O rate and mean latency of each slice of the soak against the bytes written since conditioning: drives of "
+        "different speed reach the same wear at different times. A drive fill is the user capacity written once.",
+        tables=("cells", "drives"), when=("volume", "drives_volume"), place=170, rows="soaks",
     ),
     FigureKind(
         "saturation_time", "Saturation against time",
@@ -46,13 +43,34 @@ FIGURES = (
         tables=("cells",), when=("soak",), place=160, rows="soaks",
     ),
     FigureKind(
+        "latency_over_time", "Latency over time",
+        "Median, high percentiles and maximum of the latencies of each slice of a soak. Where they rise while the "
+        "median stays, a few I/Os wait for the drive's own work.",
+        tables=("cells",), when=("sliced",), place=320, rows="soaks",
+    ),
+    FigureKind(
         "slc_cache", "Write cache, at first and after idle times",
         "Rate of writes against their volume, a line for each burst: on the prepared drive, then after idle times. "
         "Dotted lines are where the rate falls, because the cache is full. The volume up to there is the cache that "
         "was free.",
         tables=("cells",), when=("cache",), place=155, draw="burst_rates",
     ),
+    FigureKind(
+        "idle_recovery", "Recovery in idle time",
+        "I/O rate of bursts after idle time, and of the baselines without pauses between them. Numbers above the "
+        "panel are the idle times before each burst. Bursts above the baseline show what the drive gained in idle "
+        "time. The first burst of each series directly follows the baseline.",
+        tables=("cells",), when=("idle_recovery",), place=150,
+    ),
+    FigureKind(
+        "stimulus", "Recovery from another workload",
+        "Throughput, mean and maximum latency of each slice through soaks of different workloads. The dashed line is "
+        "the mean throughput before the other workload, the dotted line the time at which the drive reached it "
+        "again. If it did not, the figure says so.",
+        tables=("cells",), when=("stimulus",), place=210, rows="soaks",
+    ),
 )  # fmt: skip
+
 
 _COUNTED = "#ececec"
 """Colour of the level windows of several soaks: opaque, as transparent shades would add up."""
@@ -89,12 +107,13 @@ def _level(panel: Panel, line: pd.DataFrame, fresh: bool, colour: style.Colour, 
     average = level(shown, panel.metric).average
     value, unit = average / panel.scale.divisor, panel.scale.unit
     number = format_latency(average) if unit in ("µs", "ms", "s") else f"{format_number(value)} {unit}"
-    span = float((shown["at"] - shown["spent"]).min()), float(shown["at"].max())
+    divisor = panel.x.divisor
+    span = float((shown["at"] - shown["spent"]).min()) / divisor, float(shown["at"].max()) / divisor
     whole = len(shown) == len(line)
     if not whole:
         panel.axes.axvspan(*span, color=colour if alone else _COUNTED, alpha=0.08 if alone else 1.0, linewidth=0,
                            zorder=0, gid="counted", label="_counted" if alone else "level window")  # fmt: skip
-    drifting = " (still drifts)" if fresh and drifts(shown) else ""
+    drifting = " (still drifts)" if alone and fresh and drifts(shown) else ""
     (drawn,) = panel.axes.plot(span, [value, value], color=style.ALARM if alone else colour, linestyle="--",
                                linewidth=1.6, zorder=4, gid="level",
                                label=f"{counted.statistic}{drifting}: {number}" if alone else "level")  # fmt: skip
@@ -105,46 +124,40 @@ def _level(panel: Panel, line: pd.DataFrame, fresh: bool, colour: style.Colour, 
 
 
 _METRICS = ("iops", "mean_latency_us")
-_DIAMOND: dict[str, Any] = {"linestyle": "none", "marker": "D", "markeredgecolor": "black"}
 
 
-@style.styled
 def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     """Draw I/O rate above mean latency against bytes written since conditioning.
 
     Each drive and run has a line with a point per slice. Drives of one capacity share a second axis in drive fills;
-    with several capacities each line has a diamond at every drive fill. Marks are the write cliff, where the IOPS fall,
+    with several capacities, a note has them. Marks are the write cliff, where the IOPS fall,
     and the level that each line settles at. Raises ValueError for unsuitable tables and a drive not in `drives`.
     """
     soak = slices(cells)
     selection.require(drives, "drives")
     capacity = {drive: _capacity(drives, drive) for drive in soak["drive"].drop_duplicates()}
     scale = volume(soak["bytes_written_total"].max())
-
-    def cliff_at(cliff: Cliff) -> tuple[float, str]:
-        return cliff.bytes_written / scale.divisor, f": after {format_number(cliff.drive_fills)} drive fills"
-
-    def fills(panel: Panel) -> Sequence[Artist]:
-        if len(set(capacity.values())) == 1:
-            if panel.is_first:
-                fill = next(iter(capacity.values())) / scale.divisor
-                top = panel.axes.secondary_xaxis("top", functions=(lambda at: np.divide(at, fill),
-                                                                   lambda fills: np.multiply(fills, fill)))  # fmt: skip
-                top.set_xlabel("Drive fills (\N{MULTIPLICATION SIGN} user capacity)")
-                top.xaxis.set_major_locator(MaxNLocator(nbins=9))
-            return ()
-        for name, line in panel.points.groupby("line", sort=False):
-            own_fill = capacity[line["drive"].iloc[0]] / scale.divisor
-            at = np.arange(1, line["at"].max() // own_fill + 1) * own_fill
-            panel.axes.plot(at, np.interp(at, line["at"], panel.shown(line)), **_DIAMOND, markersize=7,
-                            color=panel.looks[str(name)].colour, gid="fills", zorder=4)  # fmt: skip
-        return (Line2D([], [], **_DIAMOND, color=style.MUTED, label="one more drive fill"),)
-
     low, high = float(soak["bytes_written_total"].min()), float(soak["bytes_written_total"].max())
     low = 0.0 if low < _MOST_EMPTY * high else max(0.0, low - 0.06 * (high - low) - 1e-9)
-    limits = low / scale.divisor, (high + 0.02 * (high - low)) / scale.divisor or 1.0
+    x = X("at", scale.label, "linear", divisor=scale.divisor,
+          limits=(low / scale.divisor, (high + 0.02 * (high - low)) / scale.divisor or 1.0))  # fmt: skip
+
+    def cliff_at(cliff: Cliff) -> tuple[float, str]:
+        return cliff.bytes_written, f": after {format_number(cliff.drive_fills)} drive fills"
+
     soak = soak.assign(at=soak["bytes_written_total"], spent=soak["bytes_written"])
-    return _draw("volume", soak, scale, limits, cliff_at, capacity, fills)
+    figure = _draw("volume", soak, x, cliff_at, capacity)
+    if len(set(capacity.values())) > 1:
+        fills = ", ".join(f"{drive} {format_amount(size)}" for drive, size in capacity.items())
+        style.note(figure, f"a drive fill: {fills}")
+        return figure
+    fill = next(iter(capacity.values())) / scale.divisor
+    top = figure.axes[0].secondary_xaxis(
+        "top", functions=(lambda at: np.divide(at, fill), lambda fills: np.multiply(fills, fill))
+    )
+    top.set_xlabel("Drive fills (\N{MULTIPLICATION SIGN} user capacity)")
+    top.xaxis.set_major_locator(MaxNLocator(nbins=9))
+    return figure
 
 
 def _capacity(drives: pd.DataFrame, drive: str) -> int:
@@ -154,44 +167,36 @@ def _capacity(drives: pd.DataFrame, drive: str) -> int:
     return int(capacities[0])
 
 
-@style.styled
 def saturation_time(cells: pd.DataFrame) -> Figure:
     """Draw I/O rate above mean latency against time, a line per drive and run.
 
     Each slice has a point at its end, counted from the beginning of the soak. Marks are the write cliff, where the IOPS
-    fall, and the level that each line settles at. Raises ValueError for unsuitable tables.
+    fall, and the level that each line settles at.
     """
     soak = slices(cells)
     began = soak.groupby("recording")["elapsed_s"].transform("min")
     soak = soak.assign(at=soak["elapsed_s"] + soak["runtime_s"] - began, spent=soak["runtime_s"])
-    scale = elapsed(soak["at"].max())
+    x = X.time("at", float(soak["at"].max()), start_s=float(soak["elapsed_s"].min()), room=0.02)
+    unit = elapsed(float(soak["at"].max())).unit
 
     def cliff_at(cliff: Cliff) -> tuple[float, str]:
-        place = cliff.time_s / scale.divisor
-        return place, f": after {format_number(place)} {scale.unit}"
+        return cliff.time_s, f": after {format_number(cliff.time_s / x.divisor)} {unit}"
 
-    def clock(panel: Panel) -> Sequence[Artist]:
-        words.time(panel.axes.xaxis, scale.divisor, float(soak["elapsed_s"].min()))
-        return ()
-
-    limits = 0.0, soak["at"].max() / scale.divisor * 1.02 or 1.0
-    return _draw("time", soak, scale, limits, cliff_at, {}, clock)
+    return _draw("time", soak, x, cliff_at, {})
 
 
 def _draw(
-    against: str, soak: pd.DataFrame, scale: Quantity, limits: tuple[float, float],
-    cliff_at: Callable[[Cliff], tuple[float, str]], capacity: Mapping[str, int],
-    also: Callable[[Panel], Sequence[Artist]],
-) -> Figure:  # fmt: skip
+    against: str, soak: pd.DataFrame, x: X, cliff_at: Callable[[Cliff], tuple[float, str]], capacity: Mapping[str, int]
+) -> Figure:
     """Draw the slices at their ends `at`, which begin at `at` less `spent`, with levels and cliffs.
 
-    `cliff_at` returns the place of a cliff and its text; `also` draws what only one figure has.
+    `cliff_at` returns the place of a cliff and its text.
     """
     alone = soak["recording"].nunique() == 1
     several = soak.groupby("drive")["run"].transform("nunique") > 1
     line = soak["drive"].where(~several, soak["drive"] + ", run " + soak["run"].astype(str))
     order = soak["drive"].map(list(soak["drive"].drop_duplicates()).index)
-    soak = soak.assign(line=line, order=order, at=soak["at"] / scale.divisor, spent=soak["spent"] / scale.divisor)
+    soak = soak.assign(line=line, order=order)
 
     def landmarks(panel: Panel) -> Sequence[Artist]:
         entries: list[Artist] = []
@@ -199,50 +204,70 @@ def _draw(
             colour = panel.looks[str(name)].colour
             fresh = not part["filled"].astype(bool).any()  # a drive that was filled before has no cliff
             if fresh and (cliff := find_cliff(part, capacity.get(part["drive"].iloc[0], 1))) is not None:
-                entries.append(_cliff(panel.axes, *cliff_at(cliff), colour, alone=alone))
+                place, text = cliff_at(cliff)
+                entries.append(_cliff(panel.axes, place / x.divisor, text, colour, alone=alone))
             entries += _level(panel, part, fresh, colour, alone=alone)
-        return [*also(panel), *entries]
+        return entries
 
     return Lines(
         f"IOPS and mean latency against {against}, {soak['workload'].iloc[0]}", _METRICS,
-        X("at", scale.label, "linear", limits=limits), stacked=True, linear=("iops",), marks=landmarks,
+        x, stacked=True, linear=("iops",), marks=landmarks,
     ).draw(soak.sort_values(["order", "run", "at"]))  # fmt: skip
 
 
-_MIB = 1 << 20
+_PERCENTILES = {"p50_latency_us": "median", "p99_latency_us": "99 %", "p999_latency_us": "99.9 %",
+                "max_latency_us": "maximum"}  # fmt: skip
 
 
-@style.styled
+def latency_over_time(cells: pd.DataFrame) -> Figure:
+    """Draw percentiles of the latencies of each slice, at its end; `cells` holds the soaks of one recording."""
+    soak = slices(cells).sort_values("elapsed_s")
+    selection.require_one(soak, "recording", "cells")
+    start_s = float(soak["elapsed_s"].min())
+    soak = soak.assign(at=soak["elapsed_s"] + soak["runtime_s"] - start_s)
+    table = soak.melt("at", list(_PERCENTILES), "line", "latency").dropna()
+    latency = replace(quantity("max_latency_us", float(table["latency"].max())), name="Latency")
+    x = X.time("at", float(soak["at"].max()), start_s=start_s, room=0.02)
+    title = f"Latency over time, {soak['workload'].iloc[0]}"
+    lines = Lines(title, ("latency",), x, looks=in_order, quantities={"latency": latency})
+    return lines.draw(table.replace({"line": _PERCENTILES}))
+
+
 def burst_rates(cells: pd.DataFrame) -> Figure:
     """Draw the bandwidth of each burst against its volume, and where it falls.
 
-    `cells` holds the soaks of one recording. Raises ValueError for unsuitable tables.
+    `cells` holds the soaks of one recording.
     """
     selection.require_one(cells, "recording", "cells")
     found = bursts(named(cells))
     if not found:
         raise ValueError("table 'cells' has no load that is repeated after idle times")
-    scale = quantity("bandwidth_mib_s", float(cells["bandwidth_mib_s"].max()))
-    longest = max(float(burst.moved.sum()) for burst in found)
-    along = volume(longest)
-    figure = style.new_figure(f"Write rate against volume, {cells['workload'].iloc[0]}")
-    axes = figure.subplots()
     fall = find_fall(found[0].moved, found[0].seconds)
-    for place, (burst, colour) in enumerate(zip(found, style.ordered_colours(len(found)), strict=True)):
-        share = 1.0 if fall is None or not burst.wait else share_back(burst, fall)
-        ends = np.r_[0.0, np.cumsum(burst.moved)] / along.divisor
-        rates = burst.rates / _MIB / scale.divisor
-        axes.plot(ends, np.r_[rates[:1], rates], drawstyle="steps-pre", color=colour,
-                  linestyle=style.DASHES[place % 4], label=_name(burst, fall, share), gid="line")  # fmt: skip
-        if fall is not None and share > FULL:
-            axes.axvline(share * fall.fast_bytes / along.divisor, color=colour, linestyle=":", linewidth=1.6,
-                         label=_name(burst, fall, share), gid="fall")  # fmt: skip
-    axes.set_xlim(0, longest / along.divisor * 1.01)
-    axes.set_xlabel(f"Written in this burst ({along.unit})")
-    ax.write(axes.xaxis, NUMBER)
-    ax.scale_y(axes, [float(value) / scale.divisor for value in cells["bandwidth_mib_s"]], scale)
-    ax.legend(figure, axes)
-    return figure
+    shares = [1.0 if fall is None or not burst.wait else share_back(burst, fall) for burst in found]
+    names = [_name(burst, fall, share) for burst, share in zip(found, shares, strict=True)]
+    ends = [np.r_[0.0, np.cumsum(burst.moved)] for burst in found]
+    table = pd.concat(
+        pd.DataFrame({"line": name, "bytes": end, "bandwidth_mib_s": np.r_[burst.rates, burst.rates[-1:]] / (1 << 20)})
+        for name, end, burst in zip(names, ends, found, strict=True)
+    )
+    along = volume(longest := float(table["bytes"].max()))
+
+    def falls(panel: Panel) -> Sequence[Artist]:
+        for name, share in zip(names, shares, strict=True):
+            if fall is not None and share > FULL:
+                panel.axes.axvline(share * fall.fast_bytes / along.divisor, color=panel.looks[name].colour,
+                                   linestyle=":", linewidth=1.6, label=name, gid="fall")  # fmt: skip
+        return ()
+
+    def looks(table: pd.DataFrame) -> dict[str, Look]:
+        return {name: replace(look, marker="", dash=style.DASHES[place % 4])
+                for place, (name, look) in enumerate(in_order(table).items())}  # fmt: skip
+
+    x = X("bytes", f"Written in this burst ({along.unit})", "linear", divisor=along.divisor,
+          limits=(0, longest / along.divisor * 1.01))  # fmt: skip
+    title = f"Write rate against volume, {cells['workload'].iloc[0]}"
+    return Lines(title, ("bandwidth_mib_s",), x, looks=looks, linear=("bandwidth_mib_s",), steps=True, marks=falls
+                 ).draw(table)  # fmt: skip
 
 
 def _name(burst: Burst, fall: Fall | None, share: float) -> str:
@@ -254,3 +279,113 @@ def _name(burst: Burst, fall: Fall | None, share: float) -> str:
         return f"{name}: " + ("cache full" if share <= FULL else f"{share:.0%} of the cache free")
     rates = [format_number(rate) for rate in (fall.fast_mib_s, fall.slow_mib_s)]
     return f"{name}: {format_amount(fall.fast_bytes)} at {rates[0]}, then {rates[1]} MiB/s"
+
+
+_BASELINE = "baseline, without pauses"
+_MOST_JOINED = 40
+_WAIT = re.compile(r"(\d+)(s|min|h)")
+"""Value of a phase, such as `50s`."""
+
+
+def idle_recovery(cells: pd.DataFrame) -> Figure:
+    """Draw the I/O rate of each burst and baseline slice against time, one colour per idle time.
+
+    Of the writes before the first burst, the last part is shown, as long as the next baseline. `cells` holds the loops
+    and soaks of one recording.
+    """
+    selection.require_one(cells, "recording", "cells")
+    rows = cells.assign(end_s=cells["elapsed_s"] + cells["runtime_s"]).sort_values("end_s")
+    bursts = rows[(rows["kind"] == "loop") & rows["pause_s"].notna() & rows["phase_value"].notna()]
+    if bursts.empty:
+        raise ValueError("table 'cells' has no bursts after idle time")
+    soaks = rows[rows["kind"] == "soak"]
+    first = float(bursts["elapsed_s"].min())
+    after = soaks[soaks["elapsed_s"] > first].groupby("step")["end_s"]
+    span = (after.max() - after.min()).max() if len(after) else 60.0
+    start = max(first - max(float(span), 1.0), float(rows["elapsed_s"].min()))
+    rows, bursts, soaks = (part.assign(at=part["end_s"] - start) for part in (rows, bursts, soaks))
+    x = X.time("at", float(rows["at"].max()), "Time ({}), from shortly before the first burst", start)
+    phase, waits = str(bursts["phase"].iloc[0]), list(bursts["phase_value"].drop_duplicates())
+    idle = phase == "wait"
+    names = {wait: f"bursts after {_spaced(wait)} idle" if idle else f"bursts, {phase} {wait}" for wait in waits}
+    points = pd.concat([soaks[soaks["at"] > 0].assign(line=_BASELINE),
+                        bursts.assign(line=bursts["phase_value"].map(names))])  # fmt: skip
+    looks = {_BASELINE: Look(to_rgb(style.MUTED), "_", "-", 7.0)}
+    for place, (wait, colour) in enumerate(zip(waits, style.ordered_colours(len(waits)), strict=True)):
+        few = (bursts["phase_value"] == wait).sum() <= _MOST_JOINED
+        looks[names[wait]] = Look(colour, style.MARKERS[place], ":" if few else "none", 5.0 if few else 4.0)
+
+    def phases(panel: Panel) -> Sequence[Artist]:
+        """Shade the time of each idle time, and mark its first burst, which follows the baseline."""
+        for place, wait in enumerate(waits):
+            part = bursts[bursts["phase_value"] == wait].iloc[:1]
+            turn = rows[rows["phase_pass"] == part["phase_pass"].iloc[0]]
+            low, high = turn["elapsed_s"].min() - start, turn["at"].max()
+            style.phase(panel.axes, low / x.divisor, high / x.divisor, _spaced(wait), dark=place % 2 == 0)
+            look = looks[names[wait]]
+            panel.axes.plot(panel.at(part), panel.shown(part), markersize=8, color=look.colour, marker=look.marker,
+                            markeredgecolor="white", zorder=3, label=names[wait], gid="first burst")  # fmt: skip
+        return ()
+
+    return Lines(
+        "I/O rate of bursts after idle time", ("iops",), x, looks=lambda table: looks, linear=("iops",), marks=phases,
+        note="above the panel: idle time before each burst" if idle else f"above: {phase}",
+    ).draw(points.drop(columns="drive").assign(part=points["step"]))  # fmt: skip
+
+
+def _spaced(wait: object) -> str:
+    return _WAIT.sub(r"\1 \2", str(wait))
+
+
+_OF_STIMULUS = ("bandwidth_mib_s", "mean_latency_us", "max_latency_us")
+
+
+def stimulus(cells: pd.DataFrame) -> Figure:
+    """Draw throughput, mean and maximum latency of each slice in three panels, a colour per workload.
+
+    If a workload returns after another, a dashed line shows its mean before. Vertical lines mark when the throughput
+    returned to that mean and to its settled level; a note says if it did not. `cells` holds the soaks of one recording.
+    """
+    soaks = selection.rows(cells, "cells", kind="soak")
+    selection.require_one(soaks, "recording", "cells")
+    start = float(soaks["elapsed_s"].min())
+    soaks = soaks.assign(end_s=soaks["elapsed_s"] + soaks["runtime_s"] - start)
+    points = soaks.assign(line=soaks["workload"], part=soaks["step"]).sort_values(["step", "round"])
+    return Lines(
+        "Cross stimulus", _OF_STIMULUS, X.time("end_s", float(soaks["end_s"].max()), start_s=start), looks=apart,
+        stacked=True, row_in=1.8, marks=lambda panel: _recovery(panel, soaks) if panel.is_first else (),
+    ).draw(points)  # fmt: skip
+
+
+def _recovery(panel: Panel, soaks: pd.DataFrame) -> list[Artist]:
+    """Mark the recovery of the throughput in its panel; return the legend entries."""
+    parts, per_time = [part for _, part in soaks.groupby("step")], panel.x.divisor
+    entries: list[Artist] = []
+    for recovery in cross_stimulus(soaks):
+        before, after = _around(parts, recovery.workload, recovery.stimulus)
+        span = float(before["end_s"].iloc[0]) / per_time, float(after["end_s"].iloc[-1]) / per_time
+        entries += panel.axes.plot(span, [recovery.level / panel.scale.divisor] * 2, color=style.MUTED, linestyle="--",
+                                   linewidth=1.1, label="mean before", gid="level")  # fmt: skip
+        begin = float(after["end_s"].iloc[0] - after["runtime_s"].iloc[0])
+        results = []
+        returns = ((recovery.recovery, "the mean before", ":"), (recovery.settled, "the settled level", "-."))
+        for back, to, line in returns:
+            if back is None:
+                results.append(f"did not return to {to}")
+                continue
+            spent = elapsed(back.time_s)
+            results.append(f"back at {to} within {back.time_s / spent.divisor:.3g} {spent.unit}")
+            entries.append(panel.axes.axvline((begin + back.time_s) / per_time, color=style.ALARM, linestyle=line,
+                                              linewidth=1.4, label=f"back at {to}", gid="recovered"))  # fmt: skip
+        figure = panel.axes.get_figure(root=True)
+        assert figure is not None
+        style.note(figure, f"{recovery.workload} after {recovery.stimulus}: {'; '.join(results)}")
+    return entries
+
+
+def _around(parts: list[pd.DataFrame], workload: str, stimulus_: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    for before, between, after in zip(parts, parts[1:], parts[2:], strict=False):
+        names = [part["workload"].iloc[0] for part in (before, between, after)]
+        if names[0] == names[2] == workload and names[1] == stimulus_:
+            return before, after
+    raise ValueError(f"table 'cells' has no soaks of {workload} around {stimulus_}")

@@ -19,7 +19,8 @@ import pyarrow.parquet as pq
 
 from drivelab.core.errors import UserError
 from drivelab.criteria.rate_search import HOST_LIMITED, UNDECIDED, judge_with_host
-from drivelab.criteria.tail_interval import Floats, TailInterval, counted, tail_interval
+from drivelab.criteria.settling import Floats
+from drivelab.criteria.tail_interval import TailInterval, counted, tail_interval
 from drivelab.plan.loops import time_words
 from drivelab.replay.engine_records import COMPLETED, NOT_ISSUED, WAITED_FOR, open_results, open_schedule
 

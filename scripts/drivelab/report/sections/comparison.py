@@ -1,85 +1,47 @@
-"""The comparison of the drives: scores, deltas, values by capacity and block size, variation, other differences."""
+"""The comparison of the drives: scores, deltas, values by capacity and size, variation, conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.deltas.variation import HOSTS, RECORDINGS, ROUNDS, SOURCES, SPECIMENS
 from drivelab.core.grouping import grouped
 from drivelab.core.units import format_size
-from drivelab.report.delta import footnote
+from drivelab.criteria.inert import CANNOT_ACT, reason
+from drivelab.report.delta import footnote, with_reasons
 from drivelab.report.document import Cell, Table
-from drivelab.report.inputs import Inputs, Row, main_question
+from drivelab.report.headline import subject_of
+from drivelab.report.inputs import Inputs, Row, main_question, of_drive
 from drivelab.report.marks import marks, notes
-from drivelab.report.numbers import (
-    DASH,
-    TIMES,
-    capital,
-    heading,
-    is_missing,
-    metric_order,
-    names,
-    number,
-    percent,
-    size,
-    text,
-)
-from drivelab.report.sections.conditions import conditions_tables, differences_tables
+from drivelab.report.numbers import DASH, heading, is_missing, metric_order, names, number, percent, size, text
 from drivelab.report.sections.delta_tables import delta_cell, deltas_tables, longest_of, verdict_cell
-from drivelab.report.sections.replays import basis_scores, relative_score, score_formula
+from drivelab.report.sections.replays import traces
 from drivelab.report.sections.values import summary_cell
-from drivelab.report.sentences import with_reasons
-from drivelab.report.table import Field, fields, of_each, percentages, table, words
+from drivelab.report.table import Field, fields, of_each, table, words
 from drivelab.tables.labels import SCORE, score_label
 
 _FEWEST = 2
 """Capacities or block sizes that a table needs."""
-_MANY_CAPACITIES = 30
+_MANY_ROWS = 30
 _PATTERNS = {"random": "RND", "sequential": "SEQ"}
 _COUNTED = {ROUNDS: "rounds", RECORDINGS: "recordings", SPECIMENS: "drives", HOSTS: "platforms"}
 """What `n` counts, by source of variation."""
 
 
 def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
-    """Return deltas by measurement, values by capacity and block size, other differences, and traces."""
+    """Return scores, deltas, variation, values by capacity and block size, other differences, and traces."""
     compared = [
         replace(one, group=name)
         for name in inputs.measurements
-        for tables in (scores(inputs, name), deltas_tables(inputs, name), variation_table(inputs, name))
-        for one in tables
+        for tables in (deltas_tables, variation_table, capacity_table)
+        for one in tables(inputs, name)
     ]
-    compared += [*capacity_tables(inputs), *size_tables(inputs)]
+    compared += size_tables(inputs)
     asked = [one if one.question else replace(one, question=main_question(inputs, one.group)) for one in compared]
-    return (*set_scores(inputs), *differences_tables(inputs), *asked, *conditions_tables(inputs))
-
-
-def _of_drive(rows: Iterable[Row], drive: str) -> Row | None:
-    return next((row for row in rows if row["drive"] == drive), None)
-
-
-def scores(inputs: Inputs, measurement: str) -> Iterator[Table]:
-    """Yield the scores of all drives, also as multiples of the basis; nothing for a test without scores."""
-    rows = inputs.where("summary", measurement=measurement, metric="score")
-    if not rows:
-        return
-    basis = basis_scores(inputs, measurement)
-
-    def score(drive: str, of_label: list[Row]) -> Cell:
-        row = _of_drive(of_label, drive)
-        known = row is not None and row["cell_label"] in basis
-        return summary_cell(row, f"{relative_score(row, basis).text} {TIMES}" if known else "")
-
-    multiples = f" Below: multiple of the score of {inputs.study.get('basis')}, the basis." if basis else ""
-    yield table(
-        f"scores-{inputs.measurements.index(measurement) + 1}",
-        f"{measurement}: scores",
-        (words("", lambda of_label: capital(str(of_label[0]["cell_label"]))), *of_each(inputs.drives, score)),
-        grouped(rows, lambda row: row["cell_label"]).values(),
-        f"{score_formula(rows)}{multiples}",
-        sources=inputs.sources_of(rows),
-    )
+    return (*set_scores(inputs), *differences_tables(inputs), *asked, *host_settings(inputs.plans), *traces(inputs))
 
 
 def set_scores(inputs: Inputs) -> Iterator[Table]:
@@ -94,13 +56,12 @@ def set_scores(inputs: Inputs) -> Iterator[Table]:
     def score(drive: str, name: str) -> Cell:
         row = inputs.summary_of(drive, name, score_label(len(sets[name])), "score")
         if row is None:
-            return Cell(DASH, _lacking(inputs, name, drive), "missing")
+            has = {row["measurement"] for row in inputs.tables["summary"] if row["drive"] == drive}
+            has |= {measurement.partition(".")[0] for measurement in has}
+            lacking = [member for member in sets[name] if member not in has]
+            return Cell(DASH, f"no {names(lacking)}" if lacking else "no run has all members", "missing")
         low, high = row["interval_low"], row["interval_high"]
         return summary_cell(row, "" if is_missing(low) else f"{number(low)} to {number(high)}")
-
-    def verdict(drive: str, name: str) -> Cell:
-        delta = by_place.get((name, drive))
-        return Cell(DASH) if delta is None else verdict_cell(delta)
 
     yield table(
         "scores",
@@ -109,7 +70,12 @@ def set_scores(inputs: Inputs) -> Iterator[Table]:
             words("Score", str),
             words("Of", lambda name: names(list(sets[name]))),
             *of_each(inputs.drives, score),
-            *of_each((drive for drive in inputs.drives if drive != basis), verdict, f"{{}} against {basis}", text),
+            *of_each(
+                (drive for drive in inputs.drives if drive != basis),
+                lambda drive, name: verdict_cell(by_place.get((name, drive))),
+                f"{{}} against {basis}",
+                text,
+            ),
         ),
         sets,
         "A score is the geometric mean of its members relative to the basis; more is better. A drive that lacks "
@@ -118,63 +84,42 @@ def set_scores(inputs: Inputs) -> Iterator[Table]:
     )
 
 
-def _lacking(inputs: Inputs, name: str, drive: str) -> str:
-    """Return which members of a score a drive lacks."""
-    has = {row["measurement"] for row in inputs.tables["summary"] if row["drive"] == drive}
-    has |= {measurement.partition(".")[0] for measurement in has}
-    lacking = [member for member in inputs.study["scores"][name] if member not in has]
-    return f"no {names(lacking)}" if lacking else "no run has all members"
+def capacity_table(inputs: Inputs, measurement: str) -> Iterator[Table]:
+    """Yield the values of drives with different capacities, smallest first, with their deltas to the basis."""
+    measured = [drive for drive in inputs.drives if inputs.of_key("summary", (drive, measurement))]
+    capacities: dict[str, Any] = {drive: inputs.drive(drive).get("capacity_bytes") for drive in measured}
+    known = {value for value in capacities.values() if isinstance(value, int | float) and not is_missing(value)}
+    if len(known) < _FEWEST or not known >= set(capacities.values()):
+        return
+    drives = sorted(capacities, key=lambda drive: capacities[drive])
+    rows = [row for drive in drives for row in inputs.of_key("summary", (drive, measurement))]
+    by_parameter = grouped(rows, lambda row: (row["cell_label"], row["metric"]))
+    deltas = inputs.where("deltas", measurement=measurement)
+    by_place, longest = {(row["comparison"], subject_of(row)): row for row in deltas}, longest_of(deltas)
 
+    def parameter(of_one: list[Row]) -> Cell:
+        return Cell(of_one[0]["cell_label"], heading(of_one[0]["metric"], of_one[0]["unit"]))
 
-def capacity_tables(inputs: Inputs) -> Iterator[Table]:
-    """Yield a table for each measurement of drives with different capacities, from smallest to largest.
+    def value(drive: str, of_one: list[Row]) -> Cell:
+        return summary_cell(of_drive(of_one, drive))
 
-    Each drive has its delta to the basis.
-    """
-    for measurement in inputs.measurements:
-        measured = [drive for drive in inputs.drives if inputs.of_key("summary", (drive, measurement))]
-        capacities: dict[str, Any] = {drive: inputs.drive(drive).get("capacity_bytes") for drive in measured}
-        known = {value for value in capacities.values() if isinstance(value, int | float) and not is_missing(value)}
-        if len(known) < _FEWEST or not known >= set(capacities.values()):
-            continue
-        drives = sorted(capacities, key=lambda drive: capacities[drive])
-        rows = [row for drive in drives for row in inputs.of_key("summary", (drive, measurement))]
-        deltas = {
-            (row["cell_label"], row["metric"], row["comparison"]): row
-            for row in inputs.where("deltas", measurement=measurement)
-        }
-        by_parameter = grouped(rows, lambda row: (row["cell_label"], row["metric"]))
-        ordered = sorted(by_parameter.values(), key=lambda of_one: metric_order(of_one[0]["metric"]))
-        compared = f"Δ: against {inputs.study.get('basis')}, the basis; positive is better. " if deltas else ""
-        yield table(
-            f"capacities-{inputs.measurements.index(measurement) + 1}",
-            f"{measurement}: by capacity",
-            (
-                words("Parameter", lambda of_one: Cell(of_one[0]["cell_label"],
-                                                       heading(of_one[0]["metric"], of_one[0]["unit"]))),
-                *(field for drive in drives for field in _of_capacity(inputs, drive, capacities[drive], deltas)),
-            ),
-            ordered,
-            f"{compared}{footnote(deltas.values())}",
-            sources=inputs.sources_of(row for of_one in by_parameter.values() for row in of_one),
-            collapsed=len(ordered) > _MANY_CAPACITIES,
-            group=measurement,
-        )  # fmt: skip
+    def delta(drive: str, of_one: list[Row]) -> Cell:
+        return delta_cell(inputs, by_place.get((drive, subject_of(of_one[0]))), longest)
 
-
-def _of_capacity(
-    inputs: Inputs, drive: str, capacity_bytes: float, deltas: dict[tuple[str, str, str], Row]
-) -> Iterator[Field]:
-    """Yield the fields of a drive: its values, and its deltas if it has any."""
-    longest = longest_of(deltas.values())
-
-    def delta(of_one: list[Row]) -> Cell:
-        found = deltas.get((of_one[0]["cell_label"], of_one[0]["metric"], drive))
-        return Cell(DASH) if found is None else delta_cell(inputs, found, longest)
-
-    yield Field(f"{size(capacity_bytes)} ({drive})", lambda of_one: summary_cell(_of_drive(of_one, drive)))
-    if any(compared == drive for _, _, compared in deltas):
-        yield Field(f"Δ {drive}", delta)
+    columns = [words("Parameter", parameter)]
+    for drive in drives:
+        columns += of_each([drive], value, f"{size(capacities[drive])} ({{}})")
+        columns += of_each([drive] if of_drive(deltas, drive, "comparison") else [], delta, "Δ {}")
+    compared = f"Δ: against {inputs.study.get('basis')}, the basis; positive is better. " if deltas else ""
+    yield table(
+        f"capacities-{inputs.measurements.index(measurement) + 1}",
+        f"{measurement}: by capacity",
+        columns,
+        sorted(by_parameter.values(), key=lambda of_one: metric_order(of_one[0]["metric"])),
+        f"{compared}{footnote(deltas)}",
+        sources=inputs.sources_of(rows),
+        collapsed=len(by_parameter) > _MANY_ROWS,
+    )
 
 
 def size_tables(inputs: Inputs) -> Iterator[Table]:
@@ -227,7 +172,7 @@ def variation_table(inputs: Inputs, measurement: str) -> Iterator[Table]:
             (
                 words("", "subject", lambda row: heading(row["metric"], None)),
                 words("Source", lambda row: SOURCES[row["source"]]),
-                *percentages(sd_pct="Standard deviation"),
+                *fields(percent, sd_pct="Standard deviation"),
                 Field("95 % interval", lambda row: Cell(f"{percent(row['low_pct'])} to {percent(row['high_pct'])}")),
                 *fields(cells="Cells"),
                 Field("From", lambda row: Cell(f"{number(row['n'])} {_COUNTED[row['source']]}")),
@@ -237,3 +182,75 @@ def variation_table(inputs: Inputs, measurement: str) -> Iterator[Table]:
             "they are. More recordings reduce only what recordings cause; a claim about a model rests on specimens.",
             collapsed=True,
         )
+
+
+def differences_tables(inputs: Inputs) -> Iterator[Table]:
+    """Yield the differences of the compared pairs, unintended ones first, and the conditions not recorded."""
+    rows = inputs.tables["differences"]
+    by_knowledge = grouped(rows, lambda row: unknown(row["basis_value"], row["comparison_value"]))
+    known, unrecorded = by_knowledge.get(False, []), by_knowledge.get(True, [])
+    measurements = len({row["measurement"] for row in rows})
+
+    def columns(condition: str, intended: str) -> tuple[Field, ...]:
+        return (
+            words(condition, "facet", "comparison"), words(intended, _intended),
+            words(f"{rows[0]['basis']} (basis)", "basis_value"), words("Compared drive", "comparison_value"),
+            words("In", lambda row: "every test" if len(row["tests"]) == measurements else ", ".join(row["tests"])),
+        )  # fmt: skip
+
+    if known:
+        note = "An unintended difference may explain a delta. The verdicts list it too."
+        yield table("ceteris-paribus", "Differences between the compared drives", columns("Difference", "Intended?"),
+                    _by_pair(known), note, collapsed=len(known) > _MANY_ROWS)  # fmt: skip
+    if unrecorded:
+        caption = not_recorded_words(len({row["facet"] for row in unrecorded}))
+        yield table("conditions-not-recorded", caption, columns("Condition", "Meant to differ?"),
+                    _by_pair(unrecorded), "Nobody knows whether these conditions are equal.",
+                    collapsed=True)  # fmt: skip
+
+
+def _by_pair(differences: Sequence[Row]) -> list[Row]:
+    """Return a row for each condition of a pair with its `tests`, unintended ones first."""
+    names = ("comparison", "facet", "basis_value", "comparison_value", "intended", "kind")
+    groups = grouped(differences, lambda row: tuple(str(row[name]) for name in names))
+    rows = [(alike[0], dict.fromkeys(row["measurement"] for row in alike)) for alike in groups.values()]
+    return sorted(({**row, "tests": list(tests)} for row, tests in rows), key=lambda row: bool(row["intended"]))
+
+
+def _intended(row: Row) -> Cell:
+    if row["kind"] == CANNOT_ACT:
+        return Cell(CANNOT_ACT, reason(str(row["facet"])))
+    if row["intended"]:
+        return Cell("yes")
+    return Cell("no" if unknown(row["basis_value"], row["comparison_value"]) else "NO", tone="mark")
+
+
+def host_settings(plans: Sequence[Row]) -> Iterator[Table]:
+    """Yield a row for each setting and state; nothing if all recordings used the virtual clock."""
+    checked = [plan for plan in plans if plan.get("settings") is not None]
+    if not checked:
+        return
+    found = [
+        {**row, "scope": "host" if row["scope"] == "host" else f"drive {plan['drive']}", "recording": plan["recording"]}
+        for plan in checked
+        for row in plan["settings"]
+    ]
+    names = ("name", "scope", "state", "wanted", "effect")
+    rows = []
+    for alike in grouped(found, lambda row: tuple(row[name] for name in names)).values():
+        count = len({row["recording"] for row in alike})
+        rows.append({**alike[0], "recordings": "all" if count == len(checked) else f"{count} of {len(checked)}"})
+    scenarios = ", ".join(dict.fromkeys(str(plan.get("scenario")) for plan in checked))
+    nothing = {**dict.fromkeys(names, ""), "name": "All settings", "state": "as wanted", "recordings": "all"}
+    yield table(
+        "host-settings",
+        f"Host settings that differ from the scenario ({scenarios})",
+        (
+            words("Setting", "name", "scope"),
+            words("State", "state", tone=lambda _: "mark" if rows else ""),
+            *of_each(("Wanted", "Effect", "Recordings"), lambda title, row: Cell(row[title.lower()]), show=text),
+        ),
+        rows or [nothing],
+        "Run 'drivelab doctor' to see all settings and how to change them. With 'host_settings: apply', the study "
+        "changes what can be changed while it runs.",
+    )  # fmt: skip

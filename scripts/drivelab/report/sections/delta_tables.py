@@ -8,30 +8,32 @@ from dataclasses import replace
 from typing import Any
 
 from drivelab.analysis.deltas.doubts import numbered
-from drivelab.analysis.deltas.inference import compared
-from drivelab.analysis.deltas.main_values import Value, main_values
+from drivelab.analysis.deltas.inference import Value, compared, main_values
 from drivelab.core.grouping import grouped
-from drivelab.report.delta import TONES, comparable, delta_words, footnote, interval, outcome, whys
+from drivelab.report.delta import TONES, comparable, delta_words, footnote, interval, outcome, whys, with_reasons
 from drivelab.report.document import MANY, QUESTIONS, Cell, Table
-from drivelab.report.inputs import Inputs, Row, question_of
+from drivelab.report.headline import headline_tests, subject_of
+from drivelab.report.inputs import Inputs, Row, of_drive, question_of
 from drivelab.report.numbers import DASH, heading, metric_name, metric_order, quantities, text, unit_of
 from drivelab.report.sections.proof import delta_proof, value_proof
 from drivelab.report.sections.replays import score_formula
-from drivelab.report.sentences import with_reasons
 from drivelab.report.table import Field, cell, of_each, table, words
-from drivelab.report.verdict import headline_deltas, subject_of
 
 _MANY_ROWS = 30
 
 
-def verdict_cell(delta: Row) -> Cell:
-    """Return the verdict with the numbers of its `reasons`; a star marks remarks."""
+def verdict_cell(delta: Row | None) -> Cell:
+    """Return the verdict with the numbers of its `reasons`, a dash for none; a star marks remarks."""
+    if delta is None:
+        return Cell(DASH)
     verdict, star = outcome(delta), " *" if len(delta["remarks"]) else ""
     return Cell(f"{verdict}{star}{delta['reasons']}", tone=TONES.get(verdict, ""))
 
 
-def delta_cell(inputs: Inputs, delta: Row, longest: float | None = None) -> Cell:
+def delta_cell(inputs: Inputs, delta: Row | None, longest: float | None = None) -> Cell:
     """Return a delta with its sign, interval and bar; `longest` is the delta with a full bar, None for no bars."""
+    if delta is None:
+        return Cell(DASH)
     if not comparable(delta):
         return Cell(delta_words(delta), tone="missing", proof=delta_proof(inputs, delta))
     value, bar = float(delta["delta_pct"]), None
@@ -44,11 +46,6 @@ def delta_cell(inputs: Inputs, delta: Row, longest: float | None = None) -> Cell
 def longest_of(deltas: Iterable[Row]) -> float:
     """Return the largest absolute delta in percent; its bar has full length."""
     return max((abs(float(row["delta_pct"])) for row in deltas if comparable(row)), default=0.0)
-
-
-def _judged(inputs: Inputs, delta: Row) -> Cell:
-    """Return a delta and its verdict in one field, for tables without room for two."""
-    return replace(delta_cell(inputs, delta), verdict=verdict_cell(delta).text)
 
 
 def _metric(delta: Row) -> Cell:
@@ -75,7 +72,7 @@ def verdict_table(inputs: Inputs) -> Table | None:
 
     Of many drives, each drive has a row for each workload. None without a delta.
     """
-    deltas, reasons = with_reasons(inputs, headline_deltas(inputs))
+    deltas, reasons = with_reasons(inputs, headline_tests(inputs, "deltas"), remedies=True)
     if not deltas:
         return None
     rows = [_with_sides(inputs, delta) for delta in deltas]
@@ -102,7 +99,7 @@ def _of_drives(inputs: Inputs, rows: list[Row]) -> Iterator[Field]:
 
     yield words("Drive", drive)
     yield words("Workload", "cell_label", "measurement")
-    yield Field("Δ", lambda row: _judged(inputs, row))
+    yield Field("Δ", lambda row: replace(delta_cell(inputs, row), verdict=verdict_cell(row).text))
     yield words("Metric", _metric)
     yield Field(f"{rows[0]['basis']} (basis)", lambda row: row["sides"][0])
     yield Field("Value", lambda row: row["sides"][1])
@@ -112,16 +109,13 @@ def _of_workloads(inputs: Inputs, rows: list[Row]) -> Iterator[Field]:
     """Yield the fields of a table with a row for each workload, which holds its deltas."""
     drives = list(dict.fromkeys(row["comparison"] for row in rows))
 
-    def of(deltas: list[Row], drive: str) -> Row | None:
-        return next((delta for delta in deltas if delta["comparison"] == drive), None)
-
     def judged(drive: str, deltas: list[Row]) -> Cell:
-        delta = of(deltas, drive)
-        return Cell(DASH) if delta is None else _judged(inputs, delta)
+        delta = of_drive(deltas, drive, "comparison")
+        return replace(delta_cell(inputs, delta), verdict=verdict_cell(delta).text if delta else "")
 
     def value(drive: str, deltas: list[Row]) -> Any:
-        delta = of(deltas, drive)
-        return Cell("not measured", tone="missing") if delta is None else delta["sides"][1]
+        delta = of_drive(deltas, drive, "comparison")
+        return delta["sides"][1] if delta else Cell("not measured", tone="missing")
 
     yield words("Workload", lambda deltas: Cell(deltas[0]["cell_label"], deltas[0]["measurement"]))
     yield from of_each(drives, judged, "Δ {}")
@@ -140,24 +134,18 @@ def deltas_tables(inputs: Inputs, measurement: str) -> Iterator[Table]:
         marks, _ = numbered(map(whys, deltas))
         values = [Value(row["comparison"], row["cell_label"], row["metric"], (outcome(row), of_row))
                   for row, of_row in zip(deltas, marks, strict=True)]  # fmt: skip
-        variables, drives = inputs.tracked(measurement), {row["comparison"] for row in deltas}
-        tracked = frozenset((drive, *variable) for drive in drives for variable in variables)
-        others = {twin: main for main, twins in main_values(values, tracked).items() for twin in twins}
-        questions = [
-            question_of(inputs, measurement, deltas[others.get(place, place)]["metric"]) for place in range(len(deltas))
-        ]
-        main, same = (
-            grouped((place for place in range(len(deltas)) if (place in others) == is_twin), questions.__getitem__)
-            for is_twin in (False, True)
-        )
+        drives, variables = {row["comparison"] for row in deltas}, inputs.tracked(measurement)
+        shown = main_values(values, frozenset((drive, *variable) for drive in drives for variable in variables))
+        questions = [question_of(inputs, measurement, row["metric"]) for row in deltas]
+        main = grouped(sorted(shown), questions.__getitem__)
         for number, question in enumerate(sorted(main, key=QUESTIONS.index), start=1):
-            shown = [deltas[place] for place in main[question]]
+            rows = [deltas[place] for place in main[question]]
             suffix = f"-{number}" if number > 1 else ""
-            yield replace(_deltas_table(inputs, measurement, shown, models, suffix), question=question)
-            if question in same:
-                twins = [deltas[place] for place in same[question]]
+            yield replace(_deltas_table(inputs, measurement, rows, models, suffix), question=question)
+            if twins := sorted(twin for place in main[question] for twin in shown[place]):
+                rows = [deltas[place] for place in twins]
                 yield replace(
-                    _deltas_table(inputs, measurement, twins, models, f"-{number}-same"), question=question,
+                    _deltas_table(inputs, measurement, rows, models, f"-{number}-same"), question=question,
                     collapsed=True, caption=f"{measurement}: the same comparisons by other metrics of each cell",
                 )  # fmt: skip
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import pandas as pd
 
+from drivelab.core.grouping import grouped
 from drivelab.core.units import time_scale
-from drivelab.report.document import Cell, Column, Table
+from drivelab.report.document import Cell, Proof, Table
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.marks import taint_note
-from drivelab.report.numbers import DASH, MINUS, heading, is_missing, number, unit_of
-from drivelab.report.sections.proof import asymptote, level_change, window_proof
-from drivelab.report.table import Field, cell, scaled, sideways, signed, table, words
+from drivelab.report.numbers import DASH, MINUS, heading, is_missing, number, text, unit_of
+from drivelab.report.sections.proof import asymptote
+from drivelab.report.table import Field, cell, scaled, signed, table, words
 
 _STEP = ["recording", "step"]
 _ENDS = ["window_start", "window_end"]
@@ -38,33 +38,35 @@ def determination(inputs: Inputs, key: Key) -> Table | None:
         return None
     several = len({row["recording"] for row in windows}) > 1
     cells = in_windows(inputs, key, tracked=True)
-    rows, columns = [], [Column("", numeric=False)]
+    places = grouped(rows_of(cells), lambda cell: (cell["recording"], cell["step"], cell["cell_label"]))
+    columns = [words("", lambda field: field.heading)]
     for row in windows:
         stored, run = unit_of(row["metric"], row["unit"]), f" (run {row['run']})" if several else ""
         divisor, unit = time_scale([min(row["values"])], stored)
         name = f"{row['variable']}: {heading(row['metric'], row['unit'])}"
-        columns.append(Column(name.removesuffix(stored) + unit + run, download=name + run if unit != stored else ""))
-        rows.append({**row, "divisor": divisor, "proof": window_proof(row, _evidence(cells, row))})
-    by_window = table(f"{inputs.anchors[key]}-determination", "Steady-state determination data", _FIELDS, rows,
-                      taint_note(rows_of(cells)), sources=inputs.sources_of(windows))  # fmt: skip
-    return replace(sideways(by_window), columns=tuple(columns))
+        of_row = places.get((row["recording"], row["step"], row["variable"]), [])
+        shown = partial(_of_window, {**row, "divisor": divisor, "proof": _proof(row, of_row)})
+        downloaded = name + run if unit != stored else ""
+        columns.append(Field(name.removesuffix(stored) + unit + run, shown, text, download=downloaded))
+    return table(f"{inputs.anchors[key]}-determination", "Steady-state determination data", columns, _FIELDS,
+                 taint_note(rows_of(cells)), sources=inputs.sources_of(windows))  # fmt: skip
 
 
-def _evidence(cells: pd.DataFrame, row: Row) -> list[str]:
-    """Return the directories of the cells in the window of a tracked variable."""
-    if "directory" not in cells:
-        return []
-    of_row = (cells["recording"] == row["recording"]) & (cells["step"] == row["step"])
-    directories = cells.loc[of_row & (cells["cell_label"] == row["variable"]), "directory"]
-    return [f"{row['recording']}/{directory}" for directory in directories]
+def _of_window(row: Row, field: Field) -> Cell:
+    return field.cell(row)
 
 
-def _reached(row: Row) -> Cell:
-    return Cell("YES", tone="good") if row["reached"] else Cell("NO", tone="bad")
-
-
-def _values(row: Row) -> Cell:
-    return Cell(" · ".join(number(value / row["divisor"]) for value in row["values"]), tone="wrap")
+def _proof(row: Row, cells: list[Row]) -> Proof:
+    """Return the provenance of a tracked variable: the column of the table, in the unit of the tables."""
+    stored = {**row, "divisor": 1.0, "proof": None}
+    return Proof(
+        title=f"{row['drive']}, {row['measurement']}, {row['variable']}: {heading(row['metric'], row['unit'])}",
+        facts=tuple((field.heading, field.cell(stored).text) for field in _FIELDS),
+        recordings=(str(row["recording"]),),
+        evidence=tuple(
+            dict.fromkeys(f"{row['recording']}/{cell['directory']}" for cell in cells if "directory" in cell)
+        ),
+    )
 
 
 def _excursion(row: Row, side: str, kind: str) -> Cell:
@@ -84,10 +86,12 @@ def _fit(row: Row) -> Cell:
 
 
 _FIELDS = (
-    words("", "variable"),
-    words("Steady state reached", _reached),
+    words("Steady state reached", lambda row: Cell("YES", tone="good") if row["reached"] else Cell("NO", tone="bad")),
     words("Window (rounds)", lambda row: f"{row['window_start']}{DASH}{row['window_end']} of {row['rounds']}"),
-    words("Values in the window", _values),
+    words(
+        "Values in the window",
+        lambda row: Cell(" · ".join(number(value / row["divisor"]) for value in row["values"]), tone="wrap"),
+    ),
     Field("Average", lambda row: scaled(cell(row["average"], proof=row["proof"]), row["divisor"])),
     *(
         Field(f"{side.capitalize()} maximum {kind} excursion", partial(_excursion, side=side, kind=kind))
@@ -97,5 +101,4 @@ _FIELDS = (
     Field("Least-squares fit (R: round)", _fit),
     Field("Residual drift over the window", "residual_drift_pct", signed),
     words("Fitted asymptote, from the average", asymptote),
-    words("Second opinion: change of level", level_change),
 )

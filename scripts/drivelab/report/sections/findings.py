@@ -74,7 +74,12 @@ def _table(
         words("Finding", lambda row: Cell(str(row["words"]), tone="wrap")),
         Field("Statistic", lambda row: _quantity(row, "value")),
         Field("Threshold", lambda row: Cell(_quantity(row, "threshold").text)),
-        words("When", _when),
+        words(
+            "When",
+            lambda row: (
+                " to ".join(duration(row[end]) for end in ("begin_s", "end_s") if not is_missing(row[end])) or DASH
+            ),
+        ),
     )
     columns = (words("Detector", detector), *(fields if findings else ()))
     return table(id_, caption, columns, findings or [{}], note, **more).without_empty_columns()
@@ -88,13 +93,6 @@ def _rank(row: Row) -> int:
 def _quantity(row: Row, name: str) -> Cell:
     unit = "" if is_missing(row["unit"]) else unit_of("", row["unit"])
     return cell(row[name], lambda value: quantity(value, unit), missing=DASH)
-
-
-def _when(row: Row) -> str:
-    if is_missing(row["begin_s"]):
-        return DASH
-    begin = duration(row["begin_s"])
-    return begin if is_missing(row["end_s"]) else f"{begin} to {duration(row['end_s'])}"
 
 
 def _run(frame: pd.DataFrame, row: Row) -> tuple[str, ...]:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.deltas.recordings import ROUNDING
-from drivelab.criteria.inert import CANNOT_ACT
 from drivelab.report.delta import comparable
 from drivelab.report.document import Proof, Report, Table
 from drivelab.report.inputs import Inputs, Row
-from drivelab.report.numbers import DASH, MISSING, heading, is_missing, number, percent, quantity, text, unit_of
+from drivelab.report.numbers import MISSING, heading, is_missing, number, percent, quantity, text, unit_of
 
 Fact = tuple[str, str]
+
+
+def _known(*facts: Fact) -> Iterator[Fact]:
+    """Yield the facts with a value."""
+    return ((name, value) for name, value in facts if not is_missing(value))
+
+
+def between(row: Row, name: str, unit: str = "", suffix: str = "", to: str = " to ") -> str:
+    """Return `low to high` of two columns; empty if one is missing."""
+    low, high = (row.get(f"{name}_{end}{suffix}") for end in ("low", "high"))
+    return "" if is_missing(low) or is_missing(high) else f"{number(low)}{to}{quantity(high, unit)}"
 
 
 def value_proof(row: Row) -> Proof:
@@ -39,8 +48,8 @@ def _value_facts(row: Row) -> tuple[Fact, ...]:
                 f"Samples{'' if is_missing(scope) else f', {scope}'}",
                 " · ".join(map(number, _listed(row.get("samples")))),
             ),
-            ("Lowest to highest", _between(row, "spread", "", unit)),
-            ("95 % confidence interval", _between(row, "interval", "", unit)),
+            ("Lowest to highest", between(row, "spread", unit)),
+            ("95 % confidence interval", between(row, "interval", unit)),
             ("Fitted asymptote", asymptote(row) if row.get("asymptote_pct") else ""),
             ("Median absolute deviation", "" if is_missing(row.get("mad")) else quantity(deviation(row), unit)),
             ("Relative standard error", quantity(row.get("rse_pct"), "%")),
@@ -49,29 +58,6 @@ def _value_facts(row: Row) -> tuple[Fact, ...]:
             ("Host limit", text(row.get("host_limit"))),
         ),
     )
-
-
-def _known(*facts: Fact) -> Iterator[Fact]:
-    """Yield the facts with a value."""
-    return ((name, value) for name, value in facts if not is_missing(value))
-
-
-def _between(row: Row, name: str, suffix: str, unit: str) -> str:
-    """Return `low to high` of two columns; empty if one is missing."""
-    low, high = (row.get(f"{name}_{end}{suffix}") for end in ("low", "high"))
-    return "" if is_missing(low) or is_missing(high) else f"{number(low)} to {quantity(high, unit)}"
-
-
-def spread(row: Row, mad: str = "") -> str:
-    """Return the line below a value: sample range, interval, deviation and standard error, as far as known."""
-
-    def ends(name: str) -> str:
-        low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
-        return "" if is_missing(low) or is_missing(high) else f"{number(low)}{DASH}{number(high)}"
-
-    interval = ends("interval")
-    rse = "" if is_missing(row["rse_pct"]) else f"RSE\u00a0{percent(row['rse_pct'])}"
-    return ", ".join(filter(None, (ends("spread"), interval and f"95\u00a0%:\u00a0{interval}", mad, rse)))
 
 
 def count(row: Row) -> str:
@@ -91,36 +77,6 @@ def deviation(row: Row) -> float:
     return 0.0 if row["mad"] < ROUNDING * abs(row["value"]) else float(row["mad"])
 
 
-def window_proof(row: Row, evidence: Iterable[str] = ()) -> Proof:
-    """Return the provenance of a tracked variable.
-
-    `row` is a row of `steady_state`, `evidence` the directories of the cells in its window.
-    """
-    unit = unit_of(row["metric"], row["unit"])
-    excursions = (
-        (f"{'Allowed' if side == 'allowed' else 'Measured'} maximum {kind} excursion",
-         quantity(row[f"{side}_{kind}_excursion"], unit))
-        for kind in ("data", "slope") for side in ("allowed", "measured")
-    )  # fmt: skip
-    return Proof(
-        title=f"{row['drive']}, {row['measurement']}, {row['variable']}: {heading(row['metric'], row['unit'])}",
-        facts=(
-            ("Steady state reached", "yes" if row["reached"] else "NO"),
-            ("Window", f"rounds {row['window_start']} to {row['window_end']} of {row['rounds']}"),
-            ("Values in the window", " · ".join(map(number, row["values"]))),
-            ("Average", quantity(row["average"], unit)),
-            *excursions,
-            ("Slope", quantity(row["slope"], f"{unit} per round")),
-            ("Intercept", quantity(row["intercept"], unit)),
-            ("Residual drift", quantity(row["residual_drift_pct"], "%")),
-            ("Fitted asymptote", asymptote(row)),
-            ("Change points", level_change(row)),
-        ),
-        recordings=(str(row["recording"]),),
-        evidence=tuple(dict.fromkeys(map(str, evidence))),
-    )
-
-
 def asymptote(row: Row) -> str:
     """Return where the values of a window tend, relative to their average."""
     known = row.get("asymptote_pct")
@@ -129,38 +85,26 @@ def asymptote(row: Row) -> str:
     return percent(known, signed=True) if known else "none: the rounds approach no other level"
 
 
-def level_change(row: Row) -> str:
-    """Return the second opinion on a window, from change points."""
-    if is_missing(row.get("asymptote_pct")):
-        return MISSING
-    if is_missing(row.get("change_round")):
-        return "none in the window"
-    return f"{percent(row['change_pct'], signed=True)} at round {int(row['change_round'])}"
-
-
 def delta_proof(inputs: Inputs, delta: Row) -> Proof:
-    """Return the provenance of a row of `deltas`: verdict and its tests, differences, both values."""
+    """Return the provenance of a row of `deltas`: verdict and its tests, both values."""
     subject = (delta["measurement"], delta["cell_label"], delta["metric"])
     sides = {side: inputs.summary_of(str(delta[side]), *subject) for side in ("basis", "comparison")}
     parts = tuple(value_proof(row) for row in sides.values() if row is not None)
     return Proof(
         title=f"{delta['comparison']} against {delta['basis']}, {delta['measurement']}, {delta['cell_label']}: "
         f"{heading(delta['metric'], delta['unit'])}",
-        facts=(*_delta_facts(delta, sides), *_differences(inputs, delta)),
+        facts=tuple(_delta_facts(delta, sides)),
         recordings=tuple(dict.fromkeys(name for part in parts for name in part.recordings)),
         parts=parts,
     )
 
 
 def _delta_facts(row: Row, sides: Mapping[str, Row | None]) -> Iterator[Fact]:
-    unit, settled, load = (
-        unit_of(row["metric"], row["unit"]),
-        row.get("asymptote_delta_pct"),
-        row.get("disturbance_pct"),
-    )
+    unit = unit_of(row["metric"], row["unit"])
+    settled, load = row.get("asymptote_delta_pct"), row.get("disturbance_pct")
     yield "Delta", quantity(row["delta_pct"], "%") if comparable(row) else "none: the two values cannot be compared"
     yield from _known(
-        ("Confidence interval", _between(row, "interval", "_pct", "%")),
+        ("Confidence interval", between(row, "interval", "%", "_pct")),
         ("Delta of the fitted asymptotes", "" if settled == row["delta_pct"] else quantity(settled, "%")),
         ("Load of others", "" if is_missing(load)
          else f"may have changed the ratio by {quantity(load, '%')}; the interval includes it"),
@@ -177,17 +121,6 @@ def _delta_facts(row: Row, sides: Mapping[str, Row | None]) -> Iterator[Fact]:
     yield from _known(
         *((name.capitalize(), "; ".join(map(str, _listed(row.get(name))))) for name in ("doubts", "remarks"))
     )
-
-
-def _differences(inputs: Inputs, delta: Row) -> Iterator[Fact]:
-    rows = inputs.differences_of(str(delta["measurement"]), str(delta["basis"]), str(delta["comparison"]))
-    recorded = [row for row in rows if not unknown(row["basis_value"], row["comparison_value"])]
-    for row in recorded:
-        kind = "Intended difference" if row["intended"] else "UNINTENDED difference"
-        kind = "Difference that cannot act" if row["kind"] == CANNOT_ACT else kind
-        yield f"{kind}: {row['facet']}", f"{row['basis_value']} → {row['comparison_value']}"
-    if len(recorded) < len(rows):
-        yield "May differ", not_recorded_words(len(rows) - len(recorded))
 
 
 def _listed(values: Any) -> list[Any]:

@@ -1,8 +1,9 @@
-"""Tables of replays and applications: results, passes, mapping, operations, streams and runs."""
+"""Tables of traces, replays and applications: fidelity, passes, mapping, operations, streams and runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import statistics
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -10,39 +11,21 @@ from drivelab.core.grouping import grouped
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.document import Cell, Table
 from drivelab.report.inputs import Inputs, Key, Row
-from drivelab.report.marks import taint_mark, taint_note, verdict_cell
-from drivelab.report.numbers import DASH, TIMES, amount, capital, heading, is_missing, number, percent
-from drivelab.report.sections.proof import spread
-from drivelab.report.table import (
-    Field,
-    PageTable,
-    Rows,
-    Show,
-    bad_if,
-    cell,
-    durations,
-    every,
-    fields,
-    or_dash,
-    percentages,
-    sizes,
-    table,
-    told_apart,
-    words,
-    yes_or_no,
-)
+from drivelab.report.marks import taint_mark, taint_note
+from drivelab.report.numbers import DASH, amount, capital, duration, is_missing, number, percent, text
+from drivelab.report.table import Field, PageTable, Rows, Show, cell, every, fields, of_each, table, told_apart, words
 
-_METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us", "response_time_us",
-            "p999_response_us", "duration_s")  # fmt: skip
 _MOST_NAMES = 4
 """With more traces than this, a caption has their number instead of their names."""
 _MANY_RUNS = 24
 _MOST_STREAMS = 9
 _SCORE = f"{capital(SCORE_FORMULA)}."
-RATIO: Show = "{:.4f}".format
+_MOST_COLUMNS = 4
+"""With more traces than this, each has a row instead of a column."""
+_RATIO: Show = "{:.4f}".format
 
 
-def counted(runs: Rows) -> Rows:
+def _counted(runs: Rows) -> Rows:
     """Return the counted runs; all runs if none counts."""
     return [row for row in runs if row["counted"]] or runs
 
@@ -50,7 +33,7 @@ def counted(runs: Rows) -> Rows:
 def median_runs(runs: Rows) -> list[Row]:
     """Return the counted run with the median access time of each trace, the lower of two middle ones."""
     medians = []
-    for of_trace in map(counted, grouped(runs, lambda run: run["trace"]).values()):
+    for of_trace in map(_counted, grouped(runs, lambda run: run["trace"]).values()):
         timed = [run for run in of_trace if not is_missing(run["access_time_us"])]
         timed.sort(key=lambda run: float(run["access_time_us"]))
         medians.append(timed[(len(timed) - 1) // 2] if timed else of_trace[0])
@@ -74,59 +57,117 @@ def score_formula(rows: Iterable[Row]) -> str:
     return _SCORE if any(row["metric"] == "score" and is_replay(row) for row in rows) else ""
 
 
-def basis_scores(inputs: Inputs, measurement: str) -> dict[str, float]:
-    """Return the scores of the basis drive by label; empty if it was not measured."""
-    rows = inputs.of_key("summary", (str(inputs.study.get("basis")), measurement))
-    return {row["cell_label"]: float(row["value"]) for row in rows if row["metric"] == "score"}
+def _values(runs: Rows, name: str) -> list[float]:
+    return [float(run[name]) for run in runs if not is_missing(run[name])]
 
 
-def relative_score(row: Row | None, basis: dict[str, float]) -> Cell:
-    """Return a score as a multiple of the basis score; a dash without one of them."""
-    of_basis = None if row is None else basis.get(row["cell_label"])
-    return cell(float(row["value"]) / of_basis if row and of_basis else None, "{:.3f}".format, missing=DASH)
+def _middle(
+    runs: Rows, name: str, show: Show = number, *, worst: bool = False, in_trace: bool = False, due: bool = False
+) -> Cell:
+    """Return the median of a property, with the worst run and the trace; `due` if it needs deadlines."""
+    values = _values(runs, name)
+    if not values:
+        return _unknown(runs) if due else cell(None)
+    median = statistics.median(values)
+    details = [f"worst {number(max(values))}"] if worst and max(values) != median else []
+    details += [f"in the trace {number(value)}" for value in _values(runs, f"trace_{name}")[:1]] if in_trace else []
+    over = in_trace and worst and any(str(mark).startswith("overloaded:") for run in runs for mark in run["marks"])
+    return cell(median, show, "; ".join(details), "bad" if over else "")
 
 
-def result_table(inputs: Inputs, key: Key) -> Table | None:
-    """Return the medians by set, trace and phase, with the score relative to the basis. None without a replay."""
-    rows = [row for row in inputs.of_key("summary", key) if is_replay(row)]
-    if not rows:
-        return None
-    units = {row["metric"]: row["unit"] for row in rows}
-    basis, scores = inputs.study.get("basis"), basis_scores(inputs, key[1])
-    columns = [words("", _label), words("Verdict", _verdict)]
-    for metric in (metric for metric in _METRICS if metric in units):
-        columns.append(Field(capital(heading(metric, units[metric])), partial(_median, metric=metric)))
-        if metric == "score" and basis is not None:
-            columns.append(Field(f"{TIMES}\u00a0{basis}", lambda row: relative_score(row.get("score"), scores)))
-    by_label = grouped(rows, lambda row: row["cell_label"])
-    phased = any(not is_missing(row.get("phase")) for row in inputs.of_key("replays", key))
-    return table(
-        f"{inputs.anchors[key]}-replay-result",
-        "Result of the replay",
-        columns,
-        [{row["metric"]: row for row in of_label} for of_label in by_label.values()],
-        f"{_SCORE} Below a value: lowest to highest counted run, and the relative standard error (RSE)."
-        + (f" {TIMES} {basis}: the score as a multiple of the score of {basis}, the basis." if scores else "")
-        + (" A phase changes the drive from pass to pass; best and worst pass show by how much." if phased else ""),
-        sources=inputs.sources_of(rows),
+def _unknown(runs: Rows) -> Cell:
+    return Cell("no deadlines") if all(run["timing_mode"] == "asap" for run in runs) else cell(None)
+
+
+def _manner(runs: Rows) -> Cell:
+    in_order = ["in order of the trace"] if runs[0]["dependencies"] != "none" else []
+    faults = dict.fromkeys(str(mark) for run in runs for mark in run["marks"])
+    tone = "bad" if any(run["partial"] for run in runs) else ""
+    return Cell(text(runs[0]["timing"]), "; ".join([f"engine {text(runs[0]['engine'])}", *in_order, *faults]), tone)
+
+
+def _duration(runs: Rows) -> Cell:
+    ratios, basis = _values(runs, "duration_ratio"), runs[0]["duration_basis"]
+    if not ratios:
+        return cell(None)
+    worst = max(ratios, key=lambda value: abs(value - 1))
+    details = ([] if is_missing(basis) else [str(basis)]) + [f"worst {_RATIO(worst)}"]
+    return cell(statistics.median(ratios), _RATIO, "; ".join(details))
+
+
+def _issue_error(runs: Rows, name: str) -> Cell:
+    errors, wakeups = _values(runs, f"issue_error_{name}_us"), _values(runs, f"wakeup_{name}_us")
+    if not errors:
+        return _unknown(runs)
+    host = [f"this host's wake-up {number(statistics.median(wakeups))}"] if wakeups else []
+    return cell(statistics.median(errors), small="; ".join([f"worst {number(max(errors))}", *host]))
+
+
+def _all_issued(runs: Rows) -> Cell:
+    issued, planned = (int(min(_values(runs, name))) for name in ("requests", "planned_requests"))
+    small, tone = ("all of", "") if issued == planned else ("of", "bad")
+    return cell(issued, small=f"{small} {number(planned)} planned", tone=tone)
+
+
+_FIDELITY = (
+    words("Replayed", _manner),
+    words("Duration ratio", _duration),
+    *(words(f"Issue error, {n} %, µs", partial(_issue_error, name=f"p{n}")) for n in (50, 95, 99)),
+    words("Issued within 50 µs", partial(_middle, name="within_50us_pct", show=percent, due=True)),
+    words("Order inversions", partial(_middle, name="order_inversions", worst=True)),
+    words("In flight, maximum", partial(_middle, name="most_in_flight", worst=True, in_trace=True)),
+    words("In flight, average", partial(_middle, name="mean_in_flight", worst=True, in_trace=True)),
+    words("Overlapping in flight", partial(_middle, name="overlapping_requests", in_trace=True)),
+    words("Delayed by the queue depth limit", partial(_middle, name="late_by_depth_pct", show=percent, due=True)),
+    words("Delayed by a dependency", partial(_middle, name="late_by_dependency_pct", show=percent, due=True)),
+    words("Requests issued", _all_issued),
+    words("Failed requests", partial(_middle, name="errors", worst=True)),
+)
+
+
+def fidelity_table(inputs: Inputs, key: Key) -> Iterator[Table]:
+    """Yield the comparison of the counted runs of each trace with their plan; nothing without a replay."""
+    runs = _counted(inputs.of_key("replays", key))
+    if not runs:
+        return
+    by_trace = grouped(runs, lambda run: str(run["trace"]))
+    wakeup = (
+        "Wake-up: how late this host wakes a sleeping program, measured just before each run. No replay can be more "
+        "punctual than its host. "
+    ) * any(not is_missing(run["wakeup_p50_us"]) for run in runs)
+    note = (
+        "Medians of the counted runs; the worst run is below. Issue error: time from the deadline of a request to its "
+        f"issue. {wakeup}Duration ratio: replayed time divided by planned time, for the stated basis. In flight: all "
+        "operations; the average covers the time with at least one in flight. Overlapping: requests that share bytes "
+        "with another in flight, one of which changes them."
     )
+    id_, caption = f"{inputs.anchors[key]}-fidelity", "Fidelity of the replay"
+    if len(by_trace) > _MOST_COLUMNS:
+        trace = words("Trace", lambda of_trace: str(of_trace[0]["trace"]))
+        yield table(id_, caption, (trace, *_FIDELITY), by_trace.values(), note, sources=inputs.sources_of(runs))
+        return
+    of_traces = of_each(by_trace, lambda trace, field: field.cell(by_trace[trace]), show=text)
+    columns = (words("", lambda field: field.heading), *of_traces)
+    yield table(id_, caption, columns, _FIDELITY, note, sources=inputs.sources_of(runs))
 
 
-def _label(by_metric: dict[str, Row]) -> Cell:
-    row = next(iter(by_metric.values()))
-    return Cell(capital(str(row["cell_label"])), small=f"{row['statistic']}, n = {number(row['n'])}")
-
-
-def _verdict(by_metric: dict[str, Row]) -> Cell:
-    taints = dict.fromkeys(filter(None, map(taint_mark, by_metric.values())))
-    return verdict_cell(by_metric.values(), small="; ".join(taints))
-
-
-def _median(by_metric: dict[str, Row], metric: str) -> Cell:
-    row = by_metric.get(metric)
-    if row is None:
-        return Cell(DASH)
-    return cell(row["value"], small=spread({name: row[name] for name in ("spread_low", "spread_high", "rse_pct")}))
+def traces(inputs: Inputs) -> Iterator[Table]:
+    """Yield the traces of the study, if it has any."""
+    why, rows = inputs.study.get("cannot_capture"), inputs.tables["traces"]
+    if rows:
+        yield table(
+            "traces-table",
+            "Traces",
+            (
+                words("Trace", "trace"), words("Application", "application"), words("Source", "source"),
+                *fields(requests="Requests", reads="Reads", writes="Writes", flushes="Flushes", discards="Discards"),
+                *fields(amount, read_bytes="Read", write_bytes="Written", footprint_bytes="Footprint"),
+                *fields(duration, duration_s="Duration"),
+                Field("Lost", lambda row: cell(row["lost"], tone="bad" if row["lossy"] else "")),
+            ),
+            rows,
+            "" if is_missing(why) else f"This host cannot capture traces, so shipped traces replace them: {why}.",
+        )  # fmt: skip
 
 
 def _before_after(name: str, show: Show, unit: str) -> Callable[[Row], Cell]:
@@ -174,8 +215,8 @@ def _streams(kind: str, caption: str, most_open: int) -> PageTable:
 
     columns = (
         words(capital(kind), "stream", "of"), *fields(requests="Requests"),
-        *percentages(share_pct="Share of requests"), *sizes(bytes="Bytes"),
-        *or_dash(access_time_us="Access time, µs", trace_access_time_us="in the trace, µs",
+        *fields(percent, share_pct="Share of requests"), *fields(amount, bytes="Bytes"),
+        *fields(number, DASH, access_time_us="Access time, µs", trace_access_time_us="in the trace, µs",
                  p99_latency_us="99\u00a0%, µs"),
     )  # fmt: skip
     note = "Completed reads and writes of {}."
@@ -183,9 +224,9 @@ def _streams(kind: str, caption: str, most_open: int) -> PageTable:
                      sourced=False)  # fmt: skip
 
 
-_COUNTED = Field("Counted", "counted", yes_or_no, taint_mark)
+_COUNTED = words("Counted", lambda run: "yes" if run["counted"] else "no", taint_mark)
 _SPEEDS = tuple(fields(access_time_us="Access time, µs", bandwidth_mib_s="Throughput, MiB/s", score="Score"))
-_PERCENTILES = {
+_NINES = {
     "p50": "Median",
     "p99": "99\u00a0%",
     "p999": "99.9\u00a0%",
@@ -207,15 +248,6 @@ def _traces(passes: Rows) -> str:
 
 def _runs(inputs: Inputs, key: Key) -> Rows:
     return told_apart(inputs.of_key("replays", key), "trace")
-
-
-def _mappings(inputs: Inputs, key: Key) -> Rows:
-    return list({(row["trace"], row["method"]): row for row in inputs.of_key("replay_mappings", key)}.values())
-
-
-def _remarks(run: Row) -> str:
-    """Return short remarks; the fidelity table has the full sentences."""
-    return "; ".join(str(mark).partition(":")[0] for mark in run["marks"]) or "none"
 
 
 def _of_application(run: Row) -> str:
@@ -244,15 +276,19 @@ REPLAY_TABLES = (
     PageTable(
         "passes", _traces, _passes,
         (
-            words("Pass", name_of, "of"), replace(_COUNTED, tone=bad_if("partial")), *_SPEEDS,
-            *sizes(read_bytes="Read", write_bytes="Written"), *durations(busy_s="Busy", duration_s="Duration"),
+            words("Pass", name_of, "of"), replace(_COUNTED, tone=lambda run: "bad" if run["partial"] else ""), *_SPEEDS,
+            *fields(amount, read_bytes="Read", write_bytes="Written"),
+            *fields(duration, busy_s="Busy", duration_s="Duration"),
         ),
         "Throughput: all bytes of the pass divided by the time with at least one read or write in flight. Access time: "
         f"mean over all reads and writes of the pass. {_SCORE}",
         _MANY_RUNS,
     ),
     PageTable(
-        "mapping", "Changes by the mapping to this drive", _mappings,
+        "mapping", "Changes by the mapping to this drive",
+        lambda inputs, key: [
+            *{(row["trace"], row["method"]): row for row in inputs.of_key("replay_mappings", key)}.values()
+        ],
         (
             words("Trace", "trace", lambda row: f"{number(row['requests_in_trace'])} requests"),
             words("Mapping", "method", "reason"),
@@ -272,9 +308,9 @@ REPLAY_TABLES = (
             words("Operation", "operation", "of"),
             Field("Issued", _as_planned("issued_requests", "planned_requests")),
             Field("Completed", _as_planned("completed_requests", "planned_requests")),
-            Field("Failed", "failed_requests", tone=bad_if("failed_requests")),
+            Field("Failed", "failed_requests", tone=lambda row: "bad" if row["failed_requests"] else ""),
             Field("Bytes issued", _as_planned("issued_bytes", "planned_bytes", amount, always=False)),
-            *or_dash(mean_latency_us="Mean latency, µs", trace_mean_latency_us="in the trace, µs",
+            *fields(number, DASH, mean_latency_us="Mean latency, µs", trace_mean_latency_us="in the trace, µs",
                      p50_latency_us="Median, µs", p99_latency_us="99\u00a0%, µs", p999_latency_us="99.9\u00a0%, µs",
                      max_latency_us="Maximum, µs"),
         ),
@@ -290,8 +326,10 @@ REPLAY_TABLES = (
             words("Run", name_of, "of"), _COUNTED,
             Field("Reads issued", _as_planned("read_ios", "planned_read_ios")),
             Field("Writes issued", _as_planned("write_ios", "planned_write_ios")),
-            Field("Duration ratio", "duration_ratio", RATIO), *_SPEEDS,
-            words("Remarks", _remarks, tone=bad_if("partial", "errors")),
+            Field("Duration ratio", "duration_ratio", _RATIO), *_SPEEDS,
+            words("Remarks",  # the fidelity table has the full sentences
+                  lambda run: "; ".join(str(mark).partition(":")[0] for mark in run["marks"]) or "none",
+                  tone=lambda run: "bad" if run["partial"] or run["errors"] else ""),
         ),
         lambda runs: f"{_SCORE} {taint_note(runs)}", _MANY_RUNS,
     ),
@@ -299,12 +337,12 @@ REPLAY_TABLES = (
         "replay-latencies", "Latencies of every replay", _runs,
         (
             words("Run", name_of, "of"),
-            *or_dash(access_time_us="Access time, µs", read_access_time_us="of reads, µs",
+            *fields(number, DASH, access_time_us="Access time, µs", read_access_time_us="of reads, µs",
                      write_access_time_us="of writes, µs", trace_access_time_us="in the trace, µs"),
-            *or_dash(**{f"{name}_latency_us": f"{title}, µs" for name, title in _PERCENTILES.items()}),
-            *or_dash(max_latency_us="Maximum, µs", response_time_us="Response time, µs"),
-            *or_dash(**{f"{name}_response_us": f"{title} of it, µs" for name, title in _PERCENTILES.items()}),
-            *or_dash(max_response_us="Maximum of it, µs"),
+            *fields(number, DASH, **{f"{name}_latency_us": f"{title}, µs" for name, title in _NINES.items()}),
+            *fields(number, DASH, max_latency_us="Maximum, µs", response_time_us="Response time, µs"),
+            *fields(number, DASH, **{f"{name}_response_us": f"{title} of it, µs" for name, title in _NINES.items()}),
+            *fields(number, DASH, max_response_us="Maximum of it, µs"),
         ),
         "Access time: mean of all reads and writes, from issue to completion. Response time: from when a request was "
         "due, so it includes what it waited for the depth limit or a stall; only where deadlines do not depend on "
@@ -315,9 +353,9 @@ REPLAY_TABLES = (
         "applications", "Every run of the application", every("application_runs"),
         (
             words("Run", _of_application, "application"), _COUNTED, *fields(duration_s="Duration, s"),
-            *or_dash(command_s="Command, s", sync_s="Final sync, s"),
-            *sizes(read_bytes="Read", write_bytes="Written"),
-            *or_dash(user_s="CPU, user, s", system_s="CPU, system, s", exit_status="Exit status"),
+            *fields(number, DASH, command_s="Command, s", sync_s="Final sync, s"),
+            *fields(amount, read_bytes="Read", write_bytes="Written"),
+            *fields(number, DASH, user_s="CPU, user, s", system_s="CPU, system, s", exit_status="Exit status"),
             words("Program", _program),
         ),
         lambda runs: f"{_timed(runs)} {taint_note(runs)}",

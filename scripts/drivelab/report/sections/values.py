@@ -7,29 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-import pandas as pd
-
-from drivelab.analysis.deltas.doubts import host_limit_doubt, numbered
+from drivelab.analysis.deltas.doubts import host_limit_doubt, mark, numbered
 from drivelab.analysis.values.latency_values import nines
 from drivelab.core.grouping import grouped
 from drivelab.core.units import parse_size, time_scale
 from drivelab.report.document import Cell, Table
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
-from drivelab.report.marks import (
-    host_limit_of,
-    host_mark,
-    marks,
-    notes,
-    taint_mark,
-    taint_reasons,
-    tainted,
-    verdict_cell,
-)
-from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_order, number, unit_of
+from drivelab.report.marks import host_limit_of, host_mark, marks, notes, taint_mark, taint_reasons, verdicts_of
+from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_order, number, percent, unit_of
 from drivelab.report.sections.determination import in_windows
-from drivelab.report.sections.proof import deviation, scatter, spread, value_proof
-from drivelab.report.sections.replays import is_replay, score_formula
-from drivelab.report.sentences import mark
+from drivelab.report.sections.proof import between, deviation, scatter, value_proof
+from drivelab.report.sections.replays import score_formula
 from drivelab.report.table import Field, PageTable, Rows, cell, every, of_each, scaled, table, words
 from drivelab.tables.labels import loads_of
 
@@ -38,14 +26,13 @@ _MANY_ROWS = 12
 _FEWEST = 3
 """Samples that a spread needs."""
 _FEW_IOS = 10
-_MB_PER_MIB = (1 << 20) / 10**6
 
 
-def summary_cell(row: Row | None, small: str = "", factor: float = 1.0) -> Cell:
+def summary_cell(row: Row | None, small: str = "") -> Cell:
     """Return a summary value with its provenance; a dash if there is no row."""
     if row is None or is_missing(row["value"]):
         return Cell(DASH) if row is None else cell(None, small=small, proof=value_proof(row))
-    return cell(row["value"] * factor, small=small, proof=value_proof(row))
+    return cell(row["value"], small=small, proof=value_proof(row))
 
 
 def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
@@ -113,20 +100,20 @@ def _maxima(inputs: Inputs, key: Key) -> Iterator[Row]:
             "unit": "us",
             "statistic": "maximum in the window",
             "value": of_cell["max_latency_us"].max(),
-            "taint_reason": taint_reasons(tainted(rows)) or None,
+            "taint_reason": taint_reasons(row for row in rows if row["tainted"] is True) or None,
             "host_limit": host_limit_of(rows),
             "recordings": list(of_cell["recording"].unique()),
             "evidence": [f"{row['recording']}/{row['directory']}" for row in rows if "directory" in row],
         }
 
 
-def all_values(inputs: Inputs, key: Key) -> Iterator[Table]:
-    """Yield the whole summary of a test: a row per cell, a column per metric; nothing for replays."""
+def all_values(inputs: Inputs, key: Key) -> Table | None:
+    """Return the whole summary of a test, a row per cell and a column per metric; None without values."""
     summary = inputs.of_key("summary", key)
-    if all(map(is_replay, summary)):  # the result table of the page has all of it
-        return
+    if not summary:
+        return None
     cells = list(grouped(summary, lambda row: (row["cell_label"], row["statistic"])).values())
-    reasons_by_cell, reasons = numbered(map(_reasons, cells))
+    marks, reasons = numbered(map(_reasons, cells))
     by_metric = grouped(summary, lambda row: row["metric"])
     columns = []
     for metric in sorted(by_metric, key=metric_order):
@@ -134,16 +121,16 @@ def all_values(inputs: Inputs, key: Key) -> Iterator[Table]:
         columns.append(Field(title, partial(_with_spread, metric=metric, divisor=divisor), download=stored))
     few = sum((len(row["samples"]) if "samples" in row else int(row["n"])) < _FEWEST for row in summary)
     which = "All values" if few == len(summary) else f"{few} values"
-    yield table(
+    return table(
         f"{inputs.anchors[key]}-all",
         "All values of this test",
         (
-            words("Cell", lambda row: Cell(str(row[0][0]["cell_label"]), str(row[0][0]["statistic"]))),
+            words("Cell", "cell_label", "statistic"),
             *columns,
-            Field("n", _repeats),
-            words("Verdict", lambda row: verdict_cell(row[0], mark(row[1]))),
+            Field("n", _counts),
+            words("Verdict", lambda row: verdicts_of(row["values"], row["reasons"])),
         ),
-        list(zip(cells, reasons_by_cell, strict=True)),
+        [{**rows[0], "values": rows, "reasons": mark(numbers)} for rows, numbers in zip(cells, marks, strict=True)],
         "n: the repeats behind a value: recordings, warm runs or rounds. An average over a window or a soak has n = 1; "
         "below it, the rounds or parts that show its scatter. Below a value: lowest to highest sample, 95 % confidence "
         "interval (from three recordings on), median absolute deviation (MAD) and relative standard error (RSE), if "
@@ -155,6 +142,11 @@ def all_values(inputs: Inputs, key: Key) -> Iterator[Table]:
     )
 
 
+def _counts(row: Row) -> Cell:
+    counts, samples = dict.fromkeys(number(value["n"]) for value in row["values"]), map(scatter, row["values"])
+    return Cell("; ".join(counts), "; ".join(dict.fromkeys(filter(None, samples))))
+
+
 def _reasons(values: Rows) -> list[str]:
     """Return the taints and host limits of a cell's values, worded as doubts."""
     taints = dict.fromkeys(str(row["taint_reason"]) for row in values if taint_mark(row))
@@ -162,21 +154,18 @@ def _reasons(values: Rows) -> list[str]:
     return [*(f"tainted ({reason.replace('; ', ', ')})" for reason in taints), *map(host_limit_doubt, limits)]
 
 
-def _repeats(row: tuple[Rows, tuple[int, ...]]) -> Cell:
-    values, _ = row
-    counts = dict.fromkeys(number(value["n"]) for value in values)
-    return Cell("; ".join(counts), "; ".join(dict.fromkeys(filter(None, map(scatter, values)))))
-
-
-def _with_spread(row: tuple[Rows, tuple[int, ...]], metric: str, divisor: float) -> Cell:
+def _with_spread(row: Row, metric: str, divisor: float) -> Cell:
     """Return a value with its spread, divided for reading; its download and provenance have the stored value."""
-    value = next((value for value in row[0] if value["metric"] == metric), None)
+    value = next((value for value in row["values"] if value["metric"] == metric), None)
     if value is None or is_missing(value["value"]):
         return summary_cell(value)
-    in_unit = ("spread_low", "spread_high", "interval_low", "interval_high")
-    divided = {name: value[name] / divisor for name in in_unit if not is_missing(value.get(name))}
+    ends = ("spread_low", "spread_high", "interval_low", "interval_high")
+    divided = {name: value[name] / divisor for name in ends if not is_missing(value.get(name))}
+    spread, interval = (between(divided, name, to=DASH) for name in ("spread", "interval"))
     mad = "" if is_missing(value.get("mad")) else f"MAD\u00a0{number(deviation(value) / divisor)}"
-    small = ", ".join(filter(None, (host_mark(value), spread({**value, **divided}, mad))))
+    rse = "" if is_missing(value["rse_pct"]) else f"RSE\u00a0{percent(value['rse_pct'])}"
+    parts = (host_mark(value), spread, interval and f"95\u00a0%:\u00a0{interval}", mad, rse)
+    small = ", ".join(filter(None, parts))
     return replace(summary_cell(value, small), text=number(value["value"] / divisor))
 
 
@@ -186,66 +175,29 @@ def nines_table(inputs: Inputs, key: Key) -> Iterator[Table]:
     bins = bins if bins.empty else bins[bins["kind"] == "soak"]
     if bins.empty or not bins["count"].sum():
         return
-    runs = {str(run): nines(part) for run, part in bins.groupby("run")}
-    percentiles = max(runs.values(), key=len)["quantile_pct"]
-    of_runs = [(f", run {run}" if len(runs) > 1 else "", found) for run, found in runs.items()]
+    several = bins["run"].nunique() > 1
+    runs = {f", run {run}" if several else "": rows_of(nines(part)) for run, part in bins.groupby("run")}
+    percentiles = [row["quantile_pct"] for row in max(runs.values(), key=len)]
     yield table(
         f"{inputs.anchors[key]}-nines",
         f"Latency percentiles, {' and '.join(bins['workload'].drop_duplicates())}",
         (
             words("Percentile", lambda place: f"{percentiles[place]:g} %"),
-            *(Field(f"Latency, µs{run}", partial(_latency, found=found)) for run, found in of_runs),
-            *(Field(f"I/Os above{run}", partial(_above, found=found)) for run, found in of_runs),
+            *of_each(runs, lambda run, place: _at(runs[run], place, "latency_us"), "Latency, µs{}"),
+            *of_each(runs, lambda run, place: _at(runs[run], place, "ios_above", _FEW_IOS), "I/Os above{}"),
         ),
         range(len(percentiles)),
-        "From merged histograms of all slices. Below a latency: its 95 % interval by order statistics, which takes "
-        "I/Os as independent; slow I/Os that come in bursts make it too narrow. A percentile with fewer than ten I/Os "
-        "above it is uncertain. A percentile without any I/O above it equals the maximum and is omitted.",
+        "From merged histograms of all slices. A percentile with fewer than ten I/Os above it is uncertain. A "
+        "percentile without any I/O above it equals the maximum and is omitted.",
         sources=inputs.sources(bins["recording"].drop_duplicates()),
     )
 
 
-def _latency(place: int, found: pd.DataFrame) -> Cell:
+def _at(found: Rows, place: int, column: str, few: float = 0) -> Cell:
     if place >= len(found):
         return Cell(DASH)
-    latency_us, low_us, high_us = (found[name].iloc[place] for name in ("latency_us", "low_us", "high_us"))
-    unbounded = f"from {number(low_us)}, no upper bound"
-    return cell(latency_us, small=unbounded if is_missing(high_us) else f"{number(low_us)} to {number(high_us)}")
-
-
-def _above(place: int, found: pd.DataFrame) -> Cell:
-    if place >= len(found):
-        return Cell(DASH)
-    ios = float(found["ios_above"].iloc[place])
-    return cell(round(ios, 1), small="too few" if ios < _FEW_IOS else "")
-
-
-def best_runs_table(inputs: Inputs, key: Key) -> Iterator[Table]:
-    """Yield best and median of the counted rounds, for a test scored by its best run."""
-    summary = inputs.of_key("summary", key)
-    best = [row for row in summary if row["metric"] in ("best_bandwidth_mb_s", "best_mean_latency_us")]
-    if not best:
-        return
-    by_label = {(row["cell_label"], row["metric"]): row for row in summary}
-
-    def of(metric: str, title: str, factor: float = 1.0) -> Field:
-        return Field(title, lambda label: summary_cell(by_label.get((label, metric)), factor=factor))
-
-    yield table(
-        f"{inputs.anchors[key]}-best",
-        f"Best run and median ({'; '.join(dict.fromkeys(str(row['statistic']) for row in best))})",
-        (
-            words("Cell", str),
-            of("best_bandwidth_mb_s", "Best, MB/s"),
-            of("bandwidth_mib_s", "Median, MB/s", _MB_PER_MIB),
-            of("best_mean_latency_us", "Lowest mean latency, µs"),
-            of("mean_latency_us", "Median of the mean latencies, µs"),
-        ),
-        dict.fromkeys(row["cell_label"] for row in best),
-        "MB/s: 10\u2076 bytes per second. The tool of that name reports the best run, which is optimistic. Comparisons "
-        "use the medians.",
-        sources=inputs.sources_of(best),
-    )
+    value = float(found[place][column])
+    return cell(round(value, 1) if few else value, small="too few" if value < few else "")
 
 
 merit_table = PageTable(
@@ -261,3 +213,4 @@ merit_table = PageTable(
     "Every cell has the same weight, however rare its workload is. A drive may lead by this figure and still be slower "
     "in the cell that matters. Compare only figures of the same cells.",
 )
+VALUE_TABLES = (merit_table, nines_table)

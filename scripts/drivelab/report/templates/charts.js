@@ -139,9 +139,8 @@ class Chart {
 
   /** Points that are seen: their place in the picture, and what they tell. */
   points(panel) {
-    const inside = ({px, py}) => !panel.box || (px >= panel.box[0] - 3 && px <= panel.box[2] + 3 && py >= panel.box[1] - 3 && py <= panel.box[3] + 3);
+    const inside = ({px, py}) => (px >= panel.box[0] - 3 && px <= panel.box[2] + 3 && py >= panel.box[1] - 3 && py <= panel.box[3] + 3);
     return panel.marks.filter((mark) => !this.off.has(mark.key ?? -1)).flatMap((mark) => {
-      if (mark.at) return [{mark, point: 0, px: mark.at[0], py: mark.at[1]}];
       if (!mark.x || mark.z) return [];
       return mark.x.map((x, point) => (x === null || mark.y[point] === null ? null
         : {mark, point, px: this.place(panel, "x", x), py: this.place(panel, "y", mark.y[point])})).filter((one) => one && inside(one));
@@ -151,7 +150,6 @@ class Chart {
   /** The lines that a point tells. */
   lines(panel, {mark, point, cell}) {
     const also = Array.isArray(mark.also) ? mark.also[point] : mark.also;
-    if (mark.at) return [also];
     const line = (which, place) => {
       const words = mark[`${which}w`], axis = panel[which];
       if (words === null) return null;

@@ -54,6 +54,8 @@ class Blktrace:
         self._cpu_s = 0.0
         self.remarks: list[str] = []
         """Problems of the capture, as sentences."""
+        self.processes: dict[int, str] = {}
+        """No names: the records contain them."""
 
     def start(self) -> None:
         """Start tracing.
@@ -78,7 +80,11 @@ class Blktrace:
                 start_new_session=True,
             )  # fmt: skip
             self._wait_until_open(self._process)
-            self._write_journal(self._process.pid)  # from here on we must end the kernel's trace
+            pid, own = self._process.pid, os.getpid()
+            body = {"boot_id": boot_id(), "pid": pid, "started": started(pid), "trace": str(self._disk.trace),
+                    "owner": own, "owner_started": started(own)}  # fmt: skip
+            # From here on we must end the kernel's trace.
+            tracer.save_journal(run_directory() / f"blktrace-{self._disk.name}.json", body)
             time.sleep(SETTLE_S)
             if not self._mark(START_MARK):
                 raise RefusedError("the start mark could not be written to the trace")
@@ -115,10 +121,6 @@ class Blktrace:
     def cost(self) -> Cost:
         """Return blktrace's cost of reading and writing, after `stop`."""
         return Cost(self._cpu_s, None, None, BUFFER_KIB * BUFFERS * 1024)
-
-    def processes(self) -> dict[int, str]:
-        """Return no names: the records contain them."""
-        return {}
 
     def abandon(self) -> None:
         """Stop tracing without results; does nothing if already stopped."""
@@ -158,12 +160,6 @@ class Blktrace:
         except OSError:
             return False
         return True
-
-    def _write_journal(self, pid: int) -> None:
-        own = os.getpid()
-        body = {"boot_id": boot_id(), "pid": pid, "started": started(pid), "trace": str(self._disk.trace),
-                "owner": own, "owner_started": started(own)}  # fmt: skip
-        tracer.save_journal(run_directory() / f"blktrace-{self._disk.name}.json", body)
 
 
 def recover() -> None:

@@ -36,7 +36,10 @@ def possible() -> str | None:
     reason = tracer.possible()
     if reason is None or os.geteuid() != 0:
         return reason
-    if shutil.which("blktrace") and blktrace.DEBUG_BLOCK.is_dir() and not _locked_down():
+    # In lockdown the kernel refuses debugfs' relay files (kernel_lockdown(7)).
+    lockdown = Path("/sys/kernel/security/lockdown")
+    refused = lockdown.exists() and "[none]" not in lockdown.read_text()
+    if shutil.which("blktrace") and blktrace.DEBUG_BLOCK.is_dir() and not refused:
         return None
     return f"{reason}, and blktrace does not work either"
 
@@ -105,9 +108,7 @@ def capture(
         backend=tracing.name,
         blktrace_refused=refused,
         device=disk.device,
-        capacity_bytes=facts.capacity_bytes,
-        first_sector=facts.first_sector,
-        logical_block_bytes=facts.logical_block_bytes,
+        **{name: value for name, value in asdict(facts).items() if name != "attached"},
         command=list(command),
         started=started.isoformat(timespec="milliseconds"),
         **asdict(outcome),
@@ -120,7 +121,7 @@ def capture(
         device_requests=max(completed, 0),
         cost=tracing.cost(),
         lost=dict(sorted(losses.items())),
-        processes={str(pid): text for pid, text in sorted(tracing.processes().items())},
+        processes={str(pid): text for pid, text in sorted(tracing.processes.items())},
         base=BASE_NAME,
         remarks=[*tracing.remarks, *(text for _, text in doubts.values())],
     )
@@ -184,9 +185,3 @@ def _doubts(disk: Disk, counts: Counts, completed: int, changed: bool) -> dict[s
         text = f"{disk.device} completed {completed} requests by its counters, but the trace has {counts.completions}"
         return {"completions_missing": (missing, text)}
     return {}
-
-
-def _locked_down() -> bool:
-    """Return whether the kernel refuses debugfs' relay files (kernel_lockdown(7))."""
-    path = Path("/sys/kernel/security/lockdown")
-    return path.exists() and "[none]" not in path.read_text()

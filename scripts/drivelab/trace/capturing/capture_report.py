@@ -67,7 +67,21 @@ class Counts:
 
 
 @dataclass(frozen=True)
-class CaptureReport:
+class Outcome:
+    """How a command ended, and its usage with waited-for children (getrusage(2))."""
+
+    exit_status: int
+    """Exit status of the command; negative: the signal that killed it."""
+    duration_s: float
+    """Time from start to end of the command: the result of an application-based benchmark."""
+    user_s: float
+    system_s: float
+    max_rss_bytes: int | None
+    """Memory of the largest process; None if not above this process's own, which the kernel includes."""
+
+
+@dataclass(frozen=True)
+class CaptureReport(Outcome):
     """The report of a capture; stored beside the raw files as capture.json."""
 
     backend: str
@@ -80,16 +94,8 @@ class CaptureReport:
     """Start of the device on its disk (units of 512 bytes), 0 unless a partition; raw sectors count on the disk."""
     logical_block_bytes: int
     command: list[str]
-    exit_status: int
-    """Exit status of the command; negative: the signal that killed it."""
     started: str
     """UTC, ISO 8601."""
-    duration_s: float
-    """Time from start to end of the traced command: the result of an application-based benchmark."""
-    user_s: float
-    system_s: float
-    max_rss_bytes: int | None
-    """Memory of the largest process of the command and its children; see capturing.command.Outcome."""
     realtime_offset_ns: int
     """Offset from raw record times to UTC since 1970."""
     kernel: str

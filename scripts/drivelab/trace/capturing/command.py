@@ -9,26 +9,11 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.core import programs
 from drivelab.core.termination import deferred
-from drivelab.trace.capturing import capture_report
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a command ended, and its usage with waited-for children (getrusage(2))."""
-
-    exit_status: int
-    """Negative: the signal that killed it."""
-    duration_s: float
-    """Time from start to end."""
-    user_s: float
-    system_s: float
-    max_rss_bytes: int | None
-    """Memory of the largest process; None if not above this process's own, which the kernel includes."""
+from drivelab.trace.capturing.capture_report import MARK, Outcome, end_session
 
 
 def run(
@@ -62,7 +47,7 @@ def run(
                     os.killpg(process.pid, signal.SIGKILL)
                 _, status, used = os.wait4(process.pid, 0)
                 process.returncode = os.waitstatus_to_exitcode(status)
-                capture_report.end_session(process.pid, (environment or {}).get(capture_report.MARK))
+                end_session(process.pid, (environment or {}).get(MARK))
     # The child's maximum includes the parent's memory between fork and exec (setmax_mm_hiwater_rss).
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rss_bytes = used.ru_maxrss * 1024 if used.ru_maxrss > own else None

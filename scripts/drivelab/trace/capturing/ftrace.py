@@ -56,12 +56,13 @@ class Ftrace:
         self._lock: TextIO | None = None
         self._rings: list[_Ring] = []
         self._ours: dict[str, str] = {}
-        self._processes: dict[int, str] = {}
         self._cpu_s, self._drains, self._fill, self._size = 0.0, 0, 0.0, 0
         self._page = bytearray()
         self._number = 0
         self.remarks: list[str] = []
         """What is wrong with the capture, in sentences."""
+        self.processes: dict[int, str] = {}
+        """Process names by PID that the kernel kept, after `stop`."""
 
     @property
     def interval_s(self) -> float:
@@ -96,7 +97,10 @@ class Ftrace:
     def stop(self) -> Counter[str]:
         """Stop, read the rest, restore, write the files; return losses by kind."""
         try:
-            self._compare()
+            device, gone = f"{self._disk.trace}/", not self._disk.trace.exists()
+            for name, now in self._now().items():
+                if now != self._ours[name] and not (gone and name.startswith(device)):
+                    self.remarks.append(f"{name} changed from '{self._ours[name]}' to '{now}' during the capture")
             for ring in self._rings:
                 self._fill = max(self._fill, tracer.ring_counts(ring.cpu)["bytes"] / ring.size_bytes)
             if self._disk.trace.exists():
@@ -104,12 +108,17 @@ class Ftrace:
             for ring in self._rings:
                 self._drain(ring, None)
             rings = list(self._rings)
-            lost, read = self._losses()
-            self._processes = tracer.saved_processes(self._tracing)
+            # Only the ring shows losses: the records' sequence numbers are always 0 here.
+            counts = {ring.pages: tracer.ring_counts(ring.cpu) for ring in rings}
+            lost = Counter({
+                kind.replace(" ", "_"): sum(of_ring[kind] for of_ring in counts.values())
+                for kind in ("overrun", "commit overrun", "dropped events", "entries")
+            })  # fmt: skip
+            self.processes = tracer.saved_processes(self._tracing)
         finally:
             self.abandon()
         lost["tracer_changed"] += len(self.remarks)
-        self._convert(rings, read, lost)
+        self._convert(rings, {pages: of_ring["read events"] for pages, of_ring in counts.items()}, lost)
         for ring in rings:
             ring.pages.unlink()
         return lost
@@ -117,10 +126,6 @@ class Ftrace:
     def cost(self) -> Cost:
         """Return the cost of reading while the command ran."""
         return Cost(self._cpu_s, self._drains, self._fill, self._size)
-
-    def processes(self) -> dict[int, str]:
-        """Return the process names by PID that the kernel kept, after `stop`."""
-        return self._processes
 
     def abandon(self) -> None:
         """Restore the tracer and release all resources; does nothing if done before."""
@@ -201,13 +206,6 @@ class Ftrace:
         files = [self._disk.trace / name for name in names]
         return state | {str(file): tracer.text(file) for file in files}
 
-    def _compare(self) -> None:
-        """Add a remark for each setting that changed during the capture."""
-        device, gone = f"{self._disk.trace}/", not self._disk.trace.exists()
-        for name, now in self._now().items():
-            if now != self._ours[name] and not (gone and name.startswith(device)):
-                self.remarks.append(f"{name} changed from '{self._ours[name]}' to '{now}' during the capture")
-
     def _drain(self, ring: _Ring, pages: int | None) -> None:
         """Read `pages` pages, or all if None."""
         while pages is None or pages > 0:
@@ -221,20 +219,6 @@ class Ftrace:
             except OSError as error:
                 raise UserError(f"{ring.pages}: cannot be written ({error.strerror}); free some space") from None
             pages = None if pages is None else pages - 1
-
-    def _losses(self) -> tuple[Counter[str], dict[Path, int]]:
-        """Return losses, and events read per CPU, from the ring's statistics.
-
-        Only the ring shows losses: the records' sequence numbers are always 0 here.
-        """
-        lost: Counter[str] = Counter()
-        read: dict[Path, int] = {}
-        for ring in self._rings:
-            stats = tracer.ring_counts(ring.cpu)
-            read[ring.pages] = stats["read events"]
-            for kind in ("overrun", "commit overrun", "dropped events", "entries"):
-                lost[kind.replace(" ", "_")] += stats[kind]
-        return lost, read
 
     def _convert(self, rings: list[_Ring], read: dict[Path, int], lost: Counter[str]) -> None:
         """Write the device's records, and note in `lost` what the rings lack."""

@@ -1,47 +1,33 @@
-"""Derive a trace from another: keep some of its requests, move their times, or repeat it."""
+"""Derive a trace from another, a query each step: keep some of its requests, move their times, or repeat it."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from drivelab.core.errors import UserError, suggestion
+from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
-from drivelab.trace.parquet_schema import (
-    BEGINS,
-    ISSUE,
-    OPERATIONS,
-    REQUESTS,
-    VOLUME,
-    VOLUMES_KEY,
-    TraceFile,
-    TraceWriter,
-    extent,
-    open_trace,
-    row_groups,
-)
+from drivelab.trace.parquet_schema import BEGINS, ISSUE, OPERATIONS, TraceWriter, row_groups
 from drivelab.trace.records import refuse_source, writable
-from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints, resolution_ns
+from drivelab.trace.statistics.requests import Requests, opened
 from drivelab.trace.trace_catalogue import sha256_of
 
 MOST_TIMES = 100_000
 """Most repetitions."""
 _TIMES = ("queue_ns", "dispatch_ns", "complete_ns")
+_LATEST_NS = 1 << 62
+"""No trace has a later time."""
 _OF_THE_SOURCE = (
     "requests", "events", "events_by_action", "passthrough", "other_devices", "device_flushes", "duration_s",
 )  # fmt: skip
 """Counts of the source. A derived trace lists them under its source, not as its own."""
 _IDENTITY = ("name", "title", "application", "first_event", "capacity_bytes", "lost", "unmatched", "malformed")
 Facts = dict[str, Any]
-Batches = Iterator[pa.RecordBatch]
 
 
 def show_ns(time_ns: int) -> str:
@@ -58,8 +44,6 @@ def show_ns(time_ns: int) -> str:
 class Filter:
     """What to keep and change, in this order; a request must match one value of each given criterion."""
 
-    volume: str | None = None
-    """Volume of a trace of several; all times stay, so that volumes of one trace keep its time base."""
     issue_times: bool = False
     """Requests begin when they were issued to the drive; one without a dispatch keeps its queue time."""
     from_ns: int = 0
@@ -101,7 +85,6 @@ class Filter:
             raise UserError(f"{show_ns(keep_ns)} would lengthen some gaps above {show_ns(above_ns)}; keep less")
         repeated = self.times is not None or self.written_bytes is not None
         steps = {
-            "volume": self.volume is not None,
             "issue-times": self.issue_times,
             "cut": self.from_ns > 0 or self.to_ns is not None,
             "filter": chosen,
@@ -124,24 +107,20 @@ def filter_trace(source: Path, output: Path, chosen: Filter) -> Facts:
     """
     steps = chosen.steps
     refuse_source(output, [source])
-    with open_trace(source, several=chosen.volume is not None) as trace:
-        facts: Facts = {}
-        changes: Facts = {}
-        batches = _changed(trace, source, chosen, facts, changes)
-        with writable(output), TraceWriter(output) as writer:
-            for table in row_groups(batches):
-                # Encode again, or names of removed processes would stay in the file.
-                names = table["process"].combine_chunks().dictionary_decode().dictionary_encode()
-                writer.write(table.set_column(table.schema.get_field_index("process"), "process", names))
-            if not writer.rows:
-                raise UserError(f"{source}: no request is left: {_why_none(facts)}; no file was written")
-            known = {key: trace.provenance[key] for key in (*_IDENTITY, *_OF_THE_SOURCE) if key in trace.provenance}
-            known |= {"file": source.name, "sha256": sha256_of(source), "requests": trace.rows}
-            entry = {"step": ", ".join(steps), **facts, "requests": writer.rows, "source": known}
-            kept = {key: value for key, value in trace.provenance.items() if key not in ("format", *_OF_THE_SOURCE)}
-            # Lost and unmatched events stay listed: they may belong to the part that is left.
-            about = {**kept, **changes, "derived": [*trace.provenance.get("derived", []), entry]}
-            writer.finish({key: value for key, value in about.items() if value is not None})
+    with writable(output), opened(source) as requests, TraceWriter(output) as writer:
+        queries, facts, changes = (_repeated if "repeat" in steps else _changed)(requests, chosen)
+        for table in row_groups(chain.from_iterable(map(requests.arrow, queries))):
+            writer.write(table)
+        if not writer.rows:
+            raise UserError(f"no request is left: {_why_none(facts)}; no file was written")
+        provenance = requests.provenance
+        known = {key: provenance[key] for key in (*_IDENTITY, *_OF_THE_SOURCE) if key in provenance}
+        known |= {"file": source.name, "sha256": sha256_of(source), "requests": requests.times.requests}
+        entry = {"step": ", ".join(steps), **facts, "requests": writer.rows, "source": known}
+        kept = {key: value for key, value in provenance.items() if key not in ("format", *_OF_THE_SOURCE)}
+        # Lost and unmatched events stay listed: they may belong to the part that is left.
+        about = {**kept, **changes, "derived": [*provenance.get("derived", []), entry]}
+        writer.finish({key: value for key, value in about.items() if value is not None})
     return entry
 
 
@@ -151,130 +130,68 @@ def _why_none(facts: Mapping[str, Any]) -> str:
         return f"it has no request of {', '.join(absent)}"
     if "last_queued_ns" in facts:
         return f"none was queued between the given times, and the last at {show_ns(facts['last_queued_ns'])}"
-    return "none matches all criteria" if "found" in facts else "the trace has no request"
+    return "none matches all criteria"
 
 
-def _changed(trace: TraceFile, source: Path, chosen: Filter, facts: Facts, changes: Facts) -> Batches:
-    """Return the changed requests; `facts` and provenance `changes` are complete when all have been read.
-
-    Raises UserError, also while reading, when the filter does not fit the trace.
-    """
-    steps = chosen.steps
-    if "repeat" in steps:
-        return _repeated(trace, source, chosen, facts, changes)
-    batches = _ordered(trace.batches(), source)
-    if chosen.volume is not None:
-        batches = _of_volume(batches, trace, source, chosen.volume, facts, changes)
+def _changed(requests: Requests, chosen: Filter) -> tuple[Iterable[str], Facts, Facts]:
+    """Return the query of the changed requests, the facts about them, and the changes of the provenance."""
+    steps, changes, facts = chosen.steps, Facts(), Facts()
+    rows = "requests"
+    """Where the next step reads: a view, or a query in parentheses."""
     if chosen.issue_times:
-        batches = _issued(batches, trace, source, facts, changes)
+        rows, facts = _issued(requests)
+        changes[BEGINS] = ISSUE
     if "cut" in steps:
-        batches = _cut(batches, chosen, facts)
-        changes |= _moved_origin(trace.provenance, chosen.from_ns)
+        rows, cut = _cut(requests, rows, chosen)
+        facts |= cut
+        changes |= _moved_origin(requests.provenance, chosen.from_ns)
     if "filter" in steps:
-        batches = _matching(batches, chosen, facts)
+        rows, matched = _matching(requests, rows, chosen)
+        facts |= matched
         if steps == ["filter"]:  # it does not change the application's duration
-            changes["duration_s"] = trace.provenance.get("duration_s")
+            changes["duration_s"] = requests.provenance.get("duration_s")
     if "drop-idle" in steps:
-        resolution = resolution_ns(trace.provenance)
-        if resolution > 1 and (chosen.idle_above_ns or 0) < resolution:
-            raise UserError(
-                f"{source}: its times have a resolution of {show_ns(resolution)}, so shorter gaps are unknown; "
-                "give a longer limit"
-            )
-        batches = _without_idle(batches, chosen, facts)
-    return batches
+        rows, shortened = _without_idle(requests, rows, chosen)
+        facts |= shortened
+    return [f"FROM {rows}"], facts, changes
 
 
-def _ordered(batches: Iterable[pa.RecordBatch], source: Path) -> Batches:
-    """Yield non-empty batches; raise UserError if rows are not in `queue_ns` order."""
-    last = np.iinfo(np.int64).min
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        times = batch["queue_ns"].to_numpy()
-        if times[0] < last or (np.diff(times) < 0).any():
-            raise UserError(
-                f"{source}: its requests are not in the order in which they were queued; decode or import it again"
-            )
-        last = times[-1]
-        yield batch
+def _moved(rows: str, by: str) -> str:
+    """Return a query of the rows with an amount added to all times."""
+    return f"(SELECT * REPLACE ({', '.join(f'({name} + {by})::BIGINT AS {name}' for name in _TIMES)}) FROM {rows})"
 
 
-def _added(requests: pa.RecordBatch, names: Iterable[str], by: int | Ints) -> pa.RecordBatch:
-    """Add one number, or an array of shape (rows,), to columns; null stays null."""
-    amount = pa.scalar(by, pa.int64()) if isinstance(by, int) else pa.array(by, pa.int64())
-    for name in names:
-        place = requests.schema.get_field_index(name)
-        column = pc.add_checked(requests.column(place), amount)
-        requests = requests.set_column(place, requests.schema.field(place), column)
-    return requests
-
-
-def _of_volume(batches: Batches, trace: TraceFile, source: Path, volume: str, facts: Facts, changes: Facts) -> Batches:
-    if volume not in trace.volumes:
-        has = suggestion(volume, list(trace.volumes)) if trace.volumes else "it has one volume, without a name"
-        raise UserError(f"{source}: has no volume '{volume}'; {has}")
-    facts["volume"] = volume
-    changes |= {VOLUMES_KEY: None, "volume": volume}
-    facts["other_volumes"] = 0
-    for batch in batches:
-        kept = batch.filter(pc.equal(batch[VOLUME.name].cast(pa.string()), volume)).drop_columns([VOLUME.name])
-        facts["other_volumes"] += batch.num_rows - kept.num_rows
-        if kept.num_rows:
-            yield kept
-
-
-def _issued(batches: Batches, trace: TraceFile, source: Path, facts: Facts, changes: Facts) -> Batches:
+def _issued(requests: Requests) -> tuple[str, Facts]:
     """Replace queue times by dispatch times, and sort.
 
-    No request is issued before it is queued, so rows up to the next batch's first queue time are in their final order.
-    Merged requests then begin together, a split request with its first piece.
+    Merged requests then begin together, a split request with its first piece. A dispatch before the queueing
+    contradicts it, so the queue time stays.
     """
-    if trace.provenance.get(BEGINS) == ISSUE:
-        raise UserError(f"{source}: its requests already begin when they were issued; nothing to change")
-    changes[BEGINS] = ISSUE
-    facts["without_dispatch"] = rows = 0
-    waiting = REQUESTS.empty_table()
-    for batch in batches:
-        rows += batch.num_rows
-        facts["without_dispatch"] += batch["dispatch_ns"].null_count
-        due = pc.less(waiting["queue_ns"], batch["queue_ns"][0])
-        yield from _parts(waiting.filter(due))
-        # A dispatch before the queueing contradicts it, so the queue time stays. Null is skipped.
-        begins = pc.max_element_wise(batch["dispatch_ns"], batch["queue_ns"])
-        moved = batch.set_column(REQUESTS.get_field_index("queue_ns"), REQUESTS.field("queue_ns"), begins)
-        waiting = pa.concat_tables([waiting.filter(pc.invert(due)), pa.Table.from_batches([moved])])
-        waiting = waiting.unify_dictionaries().sort_by("queue_ns")
-    if facts["without_dispatch"] == rows:
-        raise UserError(f"{source}: has no dispatches, so when its requests were issued is unknown")
-    yield from _parts(waiting)
+    if not requests.has_queue_times:
+        raise UserError("its requests already begin when they were issued; nothing to change")
+    facts = requests.row("SELECT count(*) FILTER (dispatch_ns IS NULL) AS without_dispatch FROM requests")
+    if facts["without_dispatch"] == requests.times.requests:
+        raise UserError("has no dispatches, so when its requests were issued is unknown")
+    requests.execute("""
+        CREATE TEMP TABLE issued AS
+        SELECT * EXCLUDE (place) REPLACE (greatest(queue_ns, dispatch_ns) AS queue_ns)
+        FROM (SELECT *, row_number() OVER () AS place FROM requests) ORDER BY greatest(queue_ns, dispatch_ns), place""")
+    return "issued", facts
 
 
-def _parts(table: pa.Table) -> Batches:
-    return (batch for batch in table.combine_chunks().to_batches() if batch.num_rows)
-
-
-def _cut(batches: Batches, chosen: Filter, facts: Facts) -> Batches:
-    names = ("dropped_before", "dropped_after", "missing_in_flight", "dropped_without_completion", "in_flight_at_end")
-    facts |= {"from_ns": chosen.from_ns, "to_ns": chosen.to_ns, **dict.fromkeys(names, 0)}
-    to_ns = np.iinfo(np.int64).max if chosen.to_ns is None else chosen.to_ns
-    for requests in batches:
-        batch = Batch(requests)
-        complete_ns = batch.ints("complete_ns")
-        before, after = batch.queue_ns < chosen.from_ns, batch.queue_ns >= to_ns
-        masks = (
-            before,
-            after,
-            before & (complete_ns > chosen.from_ns),
-            before & (complete_ns == UNKNOWN),
-            ~before & ~after & (complete_ns > to_ns),
-        )
-        for name, mask in zip(names, masks, strict=True):
-            facts[name] += int(mask.sum())
-        facts["last_queued_ns"] = int(batch.queue_ns[-1])
-        kept = requests.filter(pa.array(~before & ~after))
-        if kept.num_rows:
-            yield _added(kept, _TIMES, -chosen.from_ns)
+def _cut(requests: Requests, rows: str, chosen: Filter) -> tuple[str, Facts]:
+    begin, end = chosen.from_ns, _LATEST_NS if chosen.to_ns is None else chosen.to_ns
+    inside = f"queue_ns >= {begin} AND queue_ns < {end}"
+    facts = requests.row(f"""
+        SELECT count(*) FILTER (queue_ns < {begin}) AS dropped_before,
+               count(*) FILTER (queue_ns >= {end}) AS dropped_after,
+               count(*) FILTER (queue_ns < {begin} AND complete_ns > {begin}) AS missing_in_flight,
+               count(*) FILTER (queue_ns < {begin} AND complete_ns IS NULL) AS dropped_without_completion,
+               count(*) FILTER ({inside} AND complete_ns > {end}) AS in_flight_at_end,
+               max(queue_ns) AS last_queued_ns
+        FROM {rows}""")
+    kept = _moved(f"{rows} WHERE {inside}", f"-({begin})")
+    return kept, {"from_ns": begin, "to_ns": chosen.to_ns, **facts}
 
 
 def _moved_origin(provenance: Mapping[str, Any], from_ns: int) -> Facts:
@@ -291,120 +208,91 @@ def _moved_origin(provenance: Mapping[str, Any], from_ns: int) -> Facts:
         return {"first_event": None}
 
 
-def _matching(batches: Batches, chosen: Filter, facts: Facts) -> Batches:
-    given: Facts = {name: list(values) for name, values in chosen.criteria.items() if values}
+def _matching(requests: Requests, rows: str, chosen: Filter) -> tuple[str, Facts]:
+    facts: Facts = {name: list(values) for name, values in chosen.criteria.items() if values}
+    wanted = {f"{name} {value}": f"{name} = {_literal(value)}" for name, values in facts.items() for value in values}
+    conditions = [f"{name} IN ({', '.join(map(_literal, values))})" for name, values in facts.items()]
     if chosen.range_bytes is not None:
         low, high = chosen.range_bytes
-        given["range"] = f"{format_size(low)}.." + ("" if high is None else format_size(high))
-    found = Counter({f"{name} {value}": 0 for name, values in chosen.criteria.items() for value in values})
-    dropped_requests, dropped_bytes = (np.zeros(len(OPERATIONS), np.int64) for _ in range(2))
-    for requests in batches:
-        batch = Batch(requests)
-        kept = _matches(batch, requests, chosen, found) ^ chosen.inverted
-        dropped = batch.operation[~kept]
-        dropped_requests += np.bincount(dropped, minlength=len(OPERATIONS))
-        np.add.at(dropped_bytes, dropped, batch.length_bytes[~kept])
-        if kept.any():
-            yield requests.filter(pa.array(kept))
-    counts = zip(OPERATIONS, dropped_requests.tolist(), dropped_bytes.tolist(), strict=True)
-    facts |= {**given, "not": chosen.inverted, "found": dict(found)}
-    facts["dropped"] = {name: {"requests": number, "bytes": size} for name, number, size in counts if number}
+        facts["range"] = f"{format_size(low)}.." + ("" if high is None else format_size(high))
+        conditions.append(f"length_bytes > 0 AND offset_bytes + length_bytes > {low}")
+        conditions += [] if high is None else [f"offset_bytes < {high}"]
+    kept = f"({' AND '.join(conditions)}) <> {chosen.inverted}"
+    counts = [f"count(*) FILTER ({condition}) AS count_{place}" for place, condition in enumerate(wanted.values())]
+    found = requests.row(f"SELECT {', '.join(counts)} FROM {rows}") if counts else {}
+    dropped = requests.rows(f"""
+        SELECT operation, count(*) AS requests, sum(length_bytes)::BIGINT AS bytes
+        FROM {rows} WHERE NOT ({kept}) GROUP BY operation""").set_index("operation")
+    facts |= {"not": chosen.inverted, "found": dict(zip(wanted, found.values(), strict=True))}
+    facts["dropped"] = dropped.reindex([name for name in OPERATIONS if name in dropped.index]).to_dict("index")
+    return f"(SELECT * FROM {rows} WHERE {kept})", facts
 
 
-def _matches(batch: Batch, requests: pa.RecordBatch, chosen: Filter, found: Counter[str]) -> Flags:
-    """Return which requests match all criteria; count those of each wanted value alone in `found`."""
-    matches = np.ones(batch.rows, np.bool_)
-    for name, values in chosen.criteria.items():
-        column = requests[name] if name == "pid" else requests[name].cast(pa.string())
-        any_value = np.zeros(batch.rows, np.bool_)
-        for value in values:
-            mask = pc.equal(column, value).to_numpy(zero_copy_only=False)
-            found[f"{name} {value}"] += int(mask.sum())
-            any_value |= mask
-        matches &= any_value if values else True
-    if chosen.range_bytes is not None:
-        low, high = chosen.range_bytes
-        matches &= (batch.length_bytes > 0) & (batch.end_bytes > low)
-        if high is not None:
-            matches &= batch.offset_bytes < high
-    return matches
+def _literal(value: str | int) -> str:
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
-def _without_idle(batches: Batches, chosen: Filter, facts: Facts) -> Batches:
+def _without_idle(requests: Requests, rows: str, chosen: Filter) -> tuple[str, Facts]:
     """Shorten gaps, from the start of the trace.
 
     A request without a completion ends at its last known event, so in a trace without completions a gap is a time
     without arrivals. A gap never lies within a request, so latencies and overlaps do not change.
     """
-    above_ns = chosen.idle_above_ns or 0
+    resolution_ns, above_ns = requests.resolution_ns, chosen.idle_above_ns or 0
+    if 1 < resolution_ns > above_ns:
+        raise UserError(
+            f"its times have a resolution of {show_ns(resolution_ns)}, so shorter gaps are unknown; give a longer limit"
+        )
     keep_ns = above_ns if chosen.idle_keep_ns is None else chosen.idle_keep_ns
-    reach = removed = longest = gaps = rows = unknown = 0
-    for requests in batches:
-        batch = Batch(requests)
-        complete_ns = batch.ints("complete_ns")
-        end_ns = np.maximum(np.maximum(batch.queue_ns, batch.ints("dispatch_ns")), complete_ns)
-        reach_ns = np.maximum.accumulate(np.concatenate([[reach], end_ns]))
-        gap_ns = batch.queue_ns - reach_ns[:-1]
-        long = gap_ns > above_ns
-        shift_ns = removed + np.cumsum(np.where(long, gap_ns - keep_ns, 0))
-        reach, removed = int(reach_ns[-1]), int(shift_ns[-1])
-        gaps += int(long.sum())
-        longest = max(longest, int(gap_ns[long].max(initial=0)))
-        rows += batch.rows
-        unknown += int((complete_ns == UNKNOWN).sum())
-        yield _added(requests, _TIMES, -shift_ns)
-    facts |= {
-        "above_ns": above_ns,
-        "keep_ns": keep_ns,
-        "basis": "no arrival"
-        if unknown == rows
-        else "nothing known to be in flight"
-        if unknown
-        else "nothing in flight",
-        "without_completion": unknown,
-        "gaps": gaps,
-        "removed_ns": removed,
-        "longest_gap_ns": longest,
-    }
+    gaps = f"""(
+        SELECT * EXCLUDE (reach_ns), queue_ns - greatest(lag(reach_ns, 1, 0) OVER (), 0) AS gap_ns
+        FROM (SELECT *, max(greatest(queue_ns, dispatch_ns, complete_ns)) OVER (ROWS UNBOUNDED PRECEDING) AS reach_ns
+              FROM {rows}))"""
+    facts = requests.row(f"""
+        SELECT count(*) AS requests, count(*) FILTER (complete_ns IS NULL) AS without_completion,
+               count(*) FILTER (gap_ns > {above_ns}) AS gaps,
+               coalesce(sum(gap_ns - {keep_ns}) FILTER (gap_ns > {above_ns}), 0) AS removed_ns,
+               coalesce(max(gap_ns) FILTER (gap_ns > {above_ns}), 0) AS longest_gap_ns
+        FROM {gaps}""")
+    unknown = facts["without_completion"]
+    known = "nothing known to be in flight" if unknown else "nothing in flight"
+    basis = "no arrival" if unknown == facts.pop("requests") else known
+    removed = f"sum(CASE WHEN gap_ns > {above_ns} THEN gap_ns - {keep_ns} ELSE 0 END) OVER (ROWS UNBOUNDED PRECEDING)"
+    shifted = f"(SELECT * EXCLUDE (gap_ns), {removed} AS removed_ns FROM {gaps})"
+    shortened = f"(SELECT * EXCLUDE (removed_ns) FROM {_moved(shifted, '-removed_ns')})"
+    return shortened, {"above_ns": above_ns, "keep_ns": keep_ns, "basis": basis, **facts}
 
 
-def _repeated(trace: TraceFile, source: Path, chosen: Filter, facts: Facts, changes: Facts) -> Batches:
-    """Write the trace several times in succession.
+def _repeated(requests: Requests, chosen: Filter) -> tuple[Iterable[str], Facts, Facts]:
+    """Write the trace several times in succession, a query each.
 
     Each repetition begins when the one before has ended, and lies behind the device of the one before, so that it
     writes to other blocks. If the trace does not record its device's capacity, all lie at the same place.
     """
-    duration_s, writes, _ = extent(source)
-    times = chosen.times or 0
+    found = requests.row("""
+        SELECT coalesce(sum(length_bytes) FILTER (operation = 'write'), 0) AS writes,
+               coalesce(max(dispatch_id), 0) + 1 AS dispatches, max(offset_bytes + length_bytes) AS end_bytes
+        FROM requests""")
+    times, capacity = chosen.times or 0, requests.provenance.get("capacity_bytes") or 0
     if chosen.written_bytes is not None:
-        if not writes:
-            raise UserError(f"{source}: writes nothing, so no number of repetitions writes more; give --times")
-        times = -(-chosen.written_bytes // writes)
+        if not found["writes"]:
+            raise UserError("writes nothing, so no number of repetitions writes more; give --times")
+        times = -(-chosen.written_bytes // found["writes"])
     if not 1 <= times <= MOST_TIMES:
-        raise UserError(f"{source}: {times} repetitions are not possible; give 1 to {MOST_TIMES}")
-    capacity = trace.provenance.get("capacity_bytes")
-    ids = _dispatch_ids(trace, source, capacity)
-    facts |= {"times": times, "shift_bytes": capacity or 0, "written_bytes": times * writes}
-    changes |= {"capacity_bytes": capacity * times} if capacity else {}
-    span_ns = round(duration_s * 1e9) + 1
-    for number in range(times):
-        for requests in _ordered(trace.batches(), source):
-            moved = _added(_added(requests, _TIMES, number * span_ns), ["dispatch_id"], number * ids)
-            if number and capacity:
-                empty = requests["length_bytes"].to_numpy() == 0
-                moved = _added(moved, ["offset_bytes"], np.where(empty, 0, number * capacity))
-            yield moved
-
-
-def _dispatch_ids(trace: TraceFile, source: Path, capacity: int | None) -> int:
-    """Return how many dispatch numbers a repetition takes; raise UserError if a request lies beyond the device."""
-    most = -1
-    for requests in trace.batches(["queue_ns", "offset_bytes", "length_bytes", "dispatch_id"]):
-        end_bytes = int(Batch(requests).end_bytes.max(initial=0))
-        if capacity and end_bytes > capacity:
-            raise UserError(
-                f"{source}: a request ends at byte {end_bytes}, beyond the device's {capacity}; decode or import the "
-                "trace again"
-            )
-        most = max(most, pc.max(requests["dispatch_id"]).as_py() or 0)
-    return most + 1
+        raise UserError(f"{times} repetitions are not possible; give 1 to {MOST_TIMES}")
+    if capacity and found["end_bytes"] > capacity:
+        raise UserError(
+            f"a request ends at byte {found['end_bytes']}, beyond the device's {capacity}; decode or import the trace "
+            "again"
+        )
+    span_ns = requests.times.duration_ns + 1
+    queries = (
+        f"""
+        SELECT * REPLACE (
+            dispatch_id + {number * found["dispatches"]} AS dispatch_id,
+            offset_bytes + CASE WHEN length_bytes > 0 THEN {number * capacity} ELSE 0 END AS offset_bytes)
+        FROM {_moved("requests", str(number * span_ns))}"""
+        for number in range(times)
+    )
+    facts = {"times": times, "shift_bytes": capacity, "written_bytes": times * found["writes"]}
+    return queries, facts, {"capacity_bytes": capacity * times} if capacity else {}

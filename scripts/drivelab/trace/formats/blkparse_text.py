@@ -1,28 +1,21 @@
-"""Default text output of blkparse, read and written.
+"""Default text output of blkparse.
 
 The format is "%D %2c %8s %5T.%9t %5p %2a %3d" and the request (blkparse_fmt.c).
 
-Read: the lines Q, M, F, X, D, R and C become the records that blkparse printed them from, and the decoder of captures
+The lines Q, M, F, X, D, R and C become the records that blkparse printed them from, and the decoder of captures
 matches them (see docs/traces.md): with merges, splits, requeues and flush sequences. Without any Q, each D is a request
 of an unknown process, and the drive's own flushes are requests. All other actions, passed-through SCSI commands,
 messages, and the final summary are counted and skipped. Times count from the first request. A volume is a device,
 MAJOR,MINOR. Lines need not be in order of time.
-
-Written: Q (if known), D and C of each request in time order, on CPU 0 and PID 0 if unknown. Merges, splits and requeues
-are not shown: each request has its own dispatch. A flush is a flush of the drive (`FN`), whose end completes it.
-Requests not in whole sectors and from 4 GiB are dropped and counted. Write-zeroes are `WZ`, which blkparse prints for
-version 8 only.
 """
 
 from __future__ import annotations
 
-import heapq
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -33,14 +26,10 @@ from drivelab.trace.formats.common.source import Block, Source
 from drivelab.trace.formats.common.trace_format import (
     LONGEST_NS,
     Format,
-    Losses,
     MalformedError,
     Tally,
-    flag_letters,
     parse_flags,
 )
-from drivelab.trace.parquet_schema import FLAGS, TraceFile, has_queue_times
-from drivelab.trace.records import SECTOR_BYTES
 
 _LINE = re.compile(
     r"(\d{1,8},\d{1,8})\s+(\d{1,9})\s+(\d{1,10})\s+(\d{1,10})\.(\d{9})\s+(\d{1,9})\s+([A-Za-z]{1,2})\s+(\S+)(?:\s+(.*))?"
@@ -56,7 +45,6 @@ _SUMMARY = re.compile(
     rb"Input file |PC |Allocations |Dispatches |Device: ).*"
 )
 _UNKNOWN_PROCESS = "(null)"
-_DEVICE = "8,0"
 _MOST_SECTORS = 1 << 23
 """A record has 32 bits for the length in bytes."""
 _LAST_SECTOR = 1 << 53
@@ -151,70 +139,6 @@ def _read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
         yield from found.requests(tally)
 
 
-_FLUSHED = "CF"
-"""Completion of the drive's own flush, before the end of the queued flush."""
-_COLUMNS = ("queue_ns", "dispatch_ns", "complete_ns", "operation", "offset_bytes", "length_bytes", "process", "pid",
-            "cpu", "error", *FLAGS)  # fmt: skip
-
-
-def _write(trace: TraceFile, sink: BinaryIO, _volume: str) -> Losses:
-    losses = Losses()
-    pending: list[tuple[int, int, str, dict[str, Any]]] = []
-    sequence = order = 0
-    queued = has_queue_times(trace.provenance)
-    actions = {**({"Q": "queue_ns"} if queued else {}), "D": "dispatch_ns", "C": "complete_ns"}
-    for batch in trace.batches(_COLUMNS):
-        lines: list[str] = []
-        for request in batch.to_pylist():
-            if loss := _loss(request):
-                losses.dropped[loss] += 1
-                continue
-            while pending and pending[0][0] < request["queue_ns"]:
-                sequence += 1
-                lines.append(_line(sequence, *heapq.heappop(pending), queued=queued))
-            for action, column in actions.items():
-                if request[column] is None:
-                    continue
-                order += 1
-                if action == "C" and queued and request["operation"] == "flush" and request["dispatch_ns"] is not None:
-                    heapq.heappush(pending, (request[column], order, _FLUSHED, request))
-                    order += 1
-                heapq.heappush(pending, (request[column], order, action, request))
-        sink.write("".join(lines).encode())
-    while pending:
-        sequence += 1
-        sink.write(_line(sequence, *heapq.heappop(pending), queued=queued).encode())
-    return losses
-
-
-def _loss(request: Mapping[str, Any]) -> str | None:
-    """Return what a text cannot hold of a request, or None."""
-    if request["offset_bytes"] % SECTOR_BYTES or request["length_bytes"] % SECTOR_BYTES:
-        return "requests that are not in whole sectors"
-    if request["length_bytes"] == 0 and request["operation"] != "flush":
-        return "requests of no bytes"
-    return "requests from 4 GiB" if request["length_bytes"] >= _MOST_SECTORS * SECTOR_BYTES else None
-
-
-def _line(sequence: int, time_ns: int, _order: int, action: str, request: dict[str, Any], *, queued: bool) -> str:
-    letters = flag_letters(request["operation"], frozenset(flag for flag in FLAGS if request[flag]))
-    if request["operation"] == "flush" and (action == _FLUSHED or action == "D" or not queued):
-        letters = letters.replace("FW", "FN")
-    major, minor = _DEVICE.split(",")
-    seconds, fraction = divmod(time_ns, 1_000_000_000)
-    sector, sectors = request["offset_bytes"] // SECTOR_BYTES, request["length_bytes"] // SECTOR_BYTES
-    if action in ("C", _FLUSHED):
-        note = f"[{-request['error'] & 0xFFFF}]"
-        extent = f"{sector} + {sectors} " if sectors else f"{sector} "
-    else:
-        note = f"[{request['process'] or _UNKNOWN_PROCESS}]"
-        extent = f"{sector} + {sectors} " if sectors else ""
-    return (
-        f"{major:>3},{minor:<3} {max(request['cpu'], 0):2d} {sequence:8d} {seconds:5d}.{fraction:09d} "
-        f"{max(request['pid'], 0):5d} {action[0]:>2} {letters:>3} {extent}{note}\n"
-    )
-
-
 LINES = Lines(_convert, lambda line: "lines of the summary" if _SUMMARY.fullmatch(line) else None)
 FORMATS = (
     Format(
@@ -224,6 +148,5 @@ FORMATS = (
         units="s, sectors of 512 bytes",
         looks_like=LINES.looks_like,
         read=_read,
-        write=_write,
     ),
 )

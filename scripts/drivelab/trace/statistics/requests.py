@@ -17,7 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from drivelab.core.errors import UserError
-from drivelab.trace.parquet_schema import FLAGS, TraceFile, has_queue_times, open_trace
+from drivelab.trace.parquet_schema import BATCH_ROWS, TraceFile, has_queue_times, open_trace
 from drivelab.trace.statistics import footprint
 from drivelab.trace.statistics.batch import Batch, Ints, Times, resolution_ns
 from drivelab.trace.statistics.streams import KINDS, MOVES, in_steps
@@ -29,10 +29,6 @@ _CONFIG: dict[str, Any] = {
     "autoload_known_extensions": False,
     "python_enable_replacements": False,
 }
-_COLUMNS = (
-    "queue_ns", "dispatch_ns", "complete_ns", "operation", "offset_bytes", "length_bytes", *FLAGS, "error",
-    "dispatch_id", "pieces", "requeues",
-)  # fmt: skip
 _TRACE = """
     CREATE TEMP VIEW trace AS
     SELECT * EXCLUDE (dispatch_ns, ends_early),
@@ -45,7 +41,7 @@ _TRACE = """
     FROM (SELECT * EXCLUDE (complete_ns, process, pid, cpu),
                  CASE WHEN complete_ns >= queue_ns THEN complete_ns END AS complete_ns,
                  coalesce(complete_ns < queue_ns, false) AS ends_early
-          FROM read_parquet('{path}'))"""
+          FROM requests)"""
 """The requests in `queue_ns` order. A time that contradicts an earlier one is null. `nth`: number of the interval."""
 _SPACE = None if "TMPDIR" in os.environ or not os.access("/var/tmp", os.W_OK) else "/var/tmp"
 """Folder for temporary files: /tmp may be in memory (file-hierarchy(7))."""
@@ -84,7 +80,7 @@ class Intervals:
 
 
 class Requests:
-    """The requests of a trace, as the views `trace` and `moves` of a database.
+    """The requests of a trace, as views of a database: `requests` as in the file, `trace` with sound times, `moves`.
 
     `moves` has the reads and writes of data with columns `sequential` and `strict`: see statistics.streams.
     """
@@ -95,11 +91,12 @@ class Requests:
         self.resolution_ns = resolution_ns(file.provenance)
         self.has_queue_times = has_queue_times(file.provenance)
         self.times = Times()
-        for requests in file.batches(_COLUMNS):
+        for requests in file.batches():
             self.times.add_times(Batch(requests))
         first_ns = self.times.first_ns
         self.intervals = Intervals.of(first_ns, self.times.duration_ns, self.resolution_ns)
-        database.execute(_TRACE.format(path=path, first_ns=first_ns, width_ns=self.intervals.width_ns))
+        database.execute(f"CREATE TEMP VIEW requests AS SELECT * FROM read_parquet('{path}')")
+        database.execute(_TRACE.format(first_ns=first_ns, width_ns=self.intervals.width_ns))
         database.execute(MOVES)
 
     def rows(self, sql: str) -> pd.DataFrame:
@@ -112,7 +109,15 @@ class Requests:
         """Return the only row of a query's result."""
         result = self._database.execute(sql)
         names = [column[0] for column in result.description or ()]
-        return dict(zip(names, result.fetchone() or (), strict=True))
+        (values,) = result.fetchall()
+        return dict(zip(names, values, strict=True))
+
+    def execute(self, sql: str) -> None:
+        self._database.execute(sql)
+
+    def arrow(self, sql: str) -> Iterator[pa.RecordBatch]:
+        """Yield the result of a query in batches."""
+        return iter(self._database.sql(sql).to_arrow_reader(BATCH_ROWS))
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """Yield batches of requests, for what SQL does worse."""
@@ -152,6 +157,6 @@ def opened(path: Path) -> Iterator[Requests]:
         except duckdb.Error as error:
             reason = str(error).splitlines()[0]
             raise UserError(
-                f"{path}: cannot be counted ({reason}); free space in {Path(folder).parent}, or name another folder "
+                f"{path}: cannot be queried ({reason}); free space in {Path(folder).parent}, or name another folder "
                 "in TMPDIR"
             ) from None

@@ -18,11 +18,11 @@ from faults import wait_until
 
 from drivelab.plan.places import ROOT
 from drivelab.trace.capturing import command, disk, guardian, mounts
-from drivelab.trace.capturing.capture_report import MARK, alive, marked, started
+from drivelab.trace.capturing.capture_report import MARK, Outcome, alive, marked, started
 from drivelab.trace.capturing.disk import Disk
 
 
-def run(command_line: list[str], output: Path) -> command.Outcome:
+def run(command_line: list[str], output: Path) -> Outcome:
     pids: list[int] = []
     outcome = command.run(command_line, None, output, lambda: None, 0.05, pids.append)
     assert len(pids) == 1

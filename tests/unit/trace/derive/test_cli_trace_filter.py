@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from made_traces import Row, read, write, write_volumes
+from made_traces import Row, read, write
 
 from drivelab.cli.traces import trace_filter
 from drivelab.cli.traces.trace_filter import byte_range, time_ns
@@ -80,20 +80,6 @@ def test_a_derived_trace_and_what_is_said_of_it(
 def test_impossible_options_are_refused(source: Path, tmp_path: Path, arguments: str, reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         run("filter", source, *arguments.split(), "-o", tmp_path / "b.parquet")
-
-
-def test_one_volume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    whole = write_volumes(tmp_path / "a.parquet", [("log", ROWS[0]), ("data", ROWS[1]), ("log", ROWS[2])], ABOUT)
-    output = tmp_path / "b.parquet"
-    assert run("filter", whole, "--volume", "data", "-o", output) == 0
-    assert "left out: 2 requests of other volumes" in capsys.readouterr().out
-    assert read(output)[0] == ROWS[1:2], "with its time in the whole trace"
-    assert run("filter", whole, "--volume", "log", "--pid", 9, "-o", output) == 0
-    assert read(output)[0] == ROWS[2:3]
-    with pytest.raises(UserError, match=r"2 volumes .*separate one with 'drivelab trace filter"):
-        run("filter", whole, "--pid", 8, "-o", output)
-    with pytest.raises(UserError, match=r"has no volume 'dat'.*data"):
-        run("filter", whole, "--volume", "dat", "-o", output)
 
 
 def test_repeat(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

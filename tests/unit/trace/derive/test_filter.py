@@ -141,6 +141,14 @@ def test_removed_and_missing_requests_are_reported(tmp_path: Path) -> None:
     assert provenance["duration_s"] == 3.5, "a filter does not change the duration"
 
 
+def test_processes_of_any_name_are_found(tmp_path: Path) -> None:
+    names = ("db", "DB", "a'b", 'a"b', "größe", "100%", "{x}")
+    source = write(tmp_path / "a.parquet", [Row(time, process=name) for time, name in enumerate(names)])
+    entry = filter_trace(source, tmp_path / "b.parquet", Filter(processes=(*names[1:], "'")))
+    assert entry["found"] == {**{f"process {name}": 1 for name in names[1:]}, "process '": 0}
+    assert [row.process for row in read(tmp_path / "b.parquet")[0]] == list(names[1:])
+
+
 def test_names_of_removed_processes_are_not_in_the_file(tmp_path: Path) -> None:
     source = write(tmp_path / "a.parquet", MIXED)
     filter_trace(source, tmp_path / "b.parquet", Filter(processes=("db",)))
@@ -299,7 +307,6 @@ def test_steps_together_equal_steps_one_after_the_other(rows: list[Row], size: i
         ({"from_ns": 1000}, r"a\.parquet: no request is left: none .* and the last at 200 ns"),
         ({"processes": ("typo",)}, "no request is left: it has no request of process typo"),
         ({"idle_above_ns": 9}, "a resolution of 10 ns"),
-        ({"volume": "x"}, "it has one volume, without a name"),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_an_older_file_stays(
@@ -339,6 +346,7 @@ def test_unsuitable_sources_and_outputs_are_refused(tmp_path: Path) -> None:
         filter_trace(source, tmp_path / "b.parquet", READS)
     with pytest.raises(UserError, match="is a folder"):
         filter_trace(source, tmp_path, READS)
+    write(source, SPAN)
     with pytest.raises(UserError, match="cannot be written"):
         filter_trace(source, source / "b.parquet", READS)
     assert not (tmp_path / "b.parquet").exists()

@@ -112,21 +112,21 @@ def test_completions_alone_are_refused_with_what_to_capture(tmp_path: Path) -> N
         imported(tmp_path, line(0, "C  WS 0 + 8 [0]") + line(1, "C  WS 8 + 8 [0]"))
 
 
-def test_several_volumes_are_merged_in_order_of_time(tmp_path: Path) -> None:
-    draw, lines, expected = random.Random(3), list[str](), list[tuple[int, str]]()
+def test_each_volume_is_imported_with_its_own_times(tmp_path: Path) -> None:
+    draw, lines, expected = random.Random(3), list[str](), dict[str, list[int]]()
     for number in range(200):
         device = draw.choice(["8,0", "8,16", "259,1"])
         lines.append(line(10 * number, f"Q  WS {8 * number} + 8 [program {number % 3}]", device))
         lines.append(line(10 * number + 1, f"C  WS {8 * number} + 8 [0]", device))
-        expected.append((10_000 * number, device))
+        expected.setdefault(device, []).append(number)
     (tmp_path / "text").write_text("".join(lines[200:] + lines[:200]))
-    volumes = ["8,0", "8,16", "259,1"]
-    assert set(list_volumes(tmp_path / "text")[0]) == set(volumes)
-    report = import_trace(tmp_path / "text", tmp_path / "t.parquet", volume=volumes)
-    assert (report.out_of_order, report.unmatched) == (0, {})
-    table = pd.read_parquet(tmp_path / "t.parquet")
-    assert list(zip(table["queue_ns"], table["volume"], strict=True)) == expected
-    assert table["process"].tolist() == [f"program {number % 3}" for number in range(200)]
+    assert list_volumes(tmp_path / "text")[0] == {device: len(numbers) for device, numbers in expected.items()}
+    for device, numbers in expected.items():
+        report = import_trace(tmp_path / "text", tmp_path / "t.parquet", volume=device)
+        assert (report.out_of_order, report.unmatched, report.other_volumes) == (0, {}, 200 - len(numbers))
+        table = pd.read_parquet(tmp_path / "t.parquet")
+        assert table["queue_ns"].tolist() == [10_000 * (number - numbers[0]) for number in numbers]
+        assert table["process"].tolist() == [f"program {number % 3}" for number in numbers]
 
 
 @pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")

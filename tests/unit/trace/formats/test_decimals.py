@@ -1,31 +1,39 @@
-"""Decimal numbers of seconds become exact ns, by the fast way or by Arrow's."""
+"""Decimal numbers of seconds become exact ns."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.trace.formats.common.column_reader import decimal_ns
+from drivelab.plan.yaml_file import load_yaml
+from drivelab.trace.formats import PLAIN_COLUMNS
+from drivelab.trace.formats.common.column_reader import Columns
+from drivelab.trace.formats.common.source import Block
 from drivelab.trace.formats.common.trace_format import MalformedError
 
-ENDS = ["9223372035.999999999", "9223372036.854775807", "0", "00000000001.5", "1456095145.123456000"]
-UNUSUAL = [" 1.5 ", "+1", ".5", "5.", "1e3", "1E-3", "1.0000000000"]
-plain = st.decimals(0, 9223372036, places=3).map(str) | st.integers(0, 9223372036).map(str) | st.sampled_from(ENDS)
+SPC = Columns(name="spc", **load_yaml(PLAIN_COLUMNS)["spc"])
+UNUSUAL = ["4611686018.427387904", "0", "00000000001.5", "1456095145.123456000", " 1.5 ", "+1", ".5", "5.", "1e3",
+           "1E-3", "1.0000000000"]  # fmt: skip
+plain = st.decimals(0, 4611686018, places=3).map(str) | st.integers(0, 4611686018).map(str)
 
 
-@given(st.lists(plain | st.sampled_from(UNUSUAL), min_size=1, max_size=20), st.integers(0, 3))
-def test_seconds_are_exact(texts: list[str], first: int) -> None:
-    expected = [int(Decimal(text.strip()) * 10**9) for text in texts[first:]]
-    assert decimal_ns(pa.array(texts)[first:], "time").tolist() == expected
+def times_ns(*texts: str) -> list[int]:
+    block = Block("".join(f"0,8,512,r,{text}\n" for text in texts).encode(), 1)
+    return list(SPC.convert(block)["time"].to_pylist())
+
+
+@given(st.lists(plain | st.sampled_from(UNUSUAL), min_size=1, max_size=20))
+def test_seconds_are_exact(texts: list[str]) -> None:
+    assert times_ns(*texts) == [int(Decimal(text.strip()) * 10**9) for text in texts]
 
 
 @pytest.mark.parametrize("text", ["", "1.1234567891", "1.5s", "1_0", "0x1", "nan", "-1", "9223372036.854775808", "1 5",
                                   "1..5", "18446744073.709551617"])  # fmt: skip
 def test_other_texts_are_malformed(text: str) -> None:
-    for texts in ([text], ["1.5", text, "2.5"]):
-        with pytest.raises(MalformedError, match=r"^time (is negative or beyond|'.*' is not a number of seconds)"):
-            decimal_ns(pa.array(texts), "time")
+    with pytest.raises(MalformedError, match=r"^Timestamp (is negative or beyond|'.*' is not a number of seconds)"):
+        times_ns(text)
+    with pytest.raises(MalformedError):
+        times_ns("1.5", text, "2.5")

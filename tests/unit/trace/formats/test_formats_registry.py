@@ -42,7 +42,7 @@ def test_formats_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("formats", "--json") == 0
     listed = json.loads(capsys.readouterr().out)
     assert len(listed) == 11
-    assert [entry["name"] for entry in listed if entry["export"]] == ["blkparse-text", "fio-iolog-v3"]
+    assert [entry["name"] for entry in listed if entry["export"]] == ["fio-iolog-v3"]
     assert run("formats") == 0
     assert "msr: MSR Cambridge block traces (import)" in capsys.readouterr().out
 

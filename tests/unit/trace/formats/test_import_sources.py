@@ -110,23 +110,6 @@ def test_several_volumes_are_not_mixed(tmp_path: Path, monkeypatch: pytest.Monke
         import_trace(path, tmp_path / "u.parquet", volume="7")
 
 
-def test_several_volumes_can_be_one_trace(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_bytes(lines([5, 6], 7) + lines([1, 2, 3], 8) + lines([7], 7) + lines([0, 4], 9))
-    report = import_trace(path, tmp_path / "t.parquet", volume=["8", "7"])
-    assert (report.rows, report.other_volumes, report.volume) == (6, 2, "8, 7")
-    assert report.volumes == {"8": 3, "7": 3}
-    with open_trace(tmp_path / "t.parquet", several=True) as trace:
-        rows = pa.Table.from_batches(trace.batches()).to_pylist()
-        assert trace.volumes == {"7": 3, "8": 3}
-    assert [(row["volume"], row["queue_ns"]) for row in rows] == [
-        ("8", 0), ("8", 1000), ("8", 2000), ("7", 4000), ("7", 5000), ("7", 6000)
-    ]  # fmt: skip
-    with pytest.raises(UserError, match="has no request of volume 'x', only of 7, 8, 9"):
-        import_trace(path, tmp_path / "none.parquet", volume=["7", "x"])
-    assert not (tmp_path / "none.parquet").exists()
-
-
 def test_a_volume_of_a_format_without_volumes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes.fromhex("28000002") + bytes(36))

@@ -27,7 +27,7 @@ def close(value: float, expected: float) -> bool:
 
 # No shrinking: it takes minutes.
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow],
+    max_examples=24, deadline=None, suppress_health_check=[HealthCheck.too_slow],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )  # fmt: skip
 @given(dice=st.randoms(use_true_random=True), batch_rows=st.integers(1, 20), blocks=st.sampled_from([6, 40]))

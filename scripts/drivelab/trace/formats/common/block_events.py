@@ -18,8 +18,8 @@ from drivelab.core.errors import UserError
 from drivelab.trace import records
 from drivelab.trace.decode import corrected, without_begin
 from drivelab.trace.decoder import Decoder
-from drivelab.trace.formats.common.trace_format import Tally, joined, rows
-from drivelab.trace.parquet_schema import FLAGS
+from drivelab.trace.formats.common.trace_format import Tally, rows
+from drivelab.trace.parquet_schema import FLAGS, ISSUE
 
 MOST_SERIES = 256
 """Most ascending series of a volume; each is a file, and the decoder has 0.5 MB of buffers for each."""
@@ -101,19 +101,15 @@ class BlockEvents:
             series.flush()
 
     def requests(self, tally: Tally) -> Iterator[pa.RecordBatch]:
-        """Yield the requests of all volumes in order of time; raise UserError if no event begins any."""
+        """Yield the requests of one volume after the other; raise UserError if no event begins any."""
         for series in (series for everything in self._volumes.values() for series in everything):
             series.flush()
         if reason := without_begin(self._actions):
             raise UserError(f"{self._source}: {reason}")
-        tally.from_dispatch = "Q" not in self._actions and "D" in self._actions
-        parts = [self._decoded(volume, tally) for volume in self._volumes]
-        if len(parts) > 1:
-            parts = [_stored(part, self._folder / f"{number}.requests") for number, part in enumerate(parts)]
-        for batch in _by_time(parts):
-            for name in ("volume", "process"):
-                batch = batch.set_column(batch.schema.get_field_index(name), name, batch[name].dictionary_encode())
-            yield batch
+        if "Q" not in self._actions and "D" in self._actions:
+            tally.begins = ISSUE
+        for volume in self._volumes:
+            yield from self._decoded(volume, tally)
 
     def _new_series(self, everything: list[_Series]) -> _Series:
         if len(self._volumes) > MOST_VOLUMES:
@@ -132,13 +128,13 @@ class BlockEvents:
     def _decoded(self, volume: str, tally: Tally) -> Iterator[pa.RecordBatch]:
         files = [series.path for series in self._volumes[volume]]
         names = pa.array(["", *self._names], pa.string())
-        with Decoder(files, from_dispatch=tally.from_dispatch, batch_rows=_BATCH_ROWS) as decoder:
+        with Decoder(files, from_dispatch=tally.begins == ISSUE, batch_rows=_BATCH_ROWS) as decoder:
             for _ in decoder.rows():
                 pass
             tally.unmatched.update(decoder.counts().unmatched)
             corrections = decoder.corrections()
         first = 0
-        with Decoder(files, from_dispatch=tally.from_dispatch, batch_rows=_BATCH_ROWS) as decoder:
+        with Decoder(files, from_dispatch=tally.begins == ISSUE, batch_rows=_BATCH_ROWS) as decoder:
             for part in decoder.rows():
                 batch = decoder.batch(part)
                 if len(corrections):
@@ -169,46 +165,8 @@ def _requests(batch: pa.RecordBatch, volume: str, names: pa.Array) -> pa.RecordB
         operation=batch["operation"].indices.to_numpy(),
         response_ns=pc.subtract(batch["complete_ns"], queue),
         dispatch_delay_ns=pc.subtract(batch["dispatch_ns"], queue),
-        volume=pa.array([volume] * count, pa.string()),
-        process=names.take(pa.array(numbers, pa.int32())).take(batch["process"].indices),
+        volume=pa.array([volume] * count, pa.string()).dictionary_encode(),
+        process=names.take(pa.array(numbers, pa.int32())).take(batch["process"].indices).dictionary_encode(),
         **{name: batch[name].to_numpy() for name in ("offset_bytes", "length_bytes")},
         **{name: batch[name] for name in _KEPT},
     )
-
-
-def _stored(part: Iterator[pa.RecordBatch], path: Path) -> Iterator[pa.RecordBatch]:
-    """Write all batches of a volume and read them again, so that one volume at a time has a decoder's memory."""
-    first = next(part, None)
-    if first is None:
-        return iter(())
-    with pa.ipc.new_file(path, first.schema) as writer:
-        writer.write_batch(first)
-        for batch in part:
-            writer.write_batch(batch)
-    return _batches(path)
-
-
-def _batches(path: Path) -> Iterator[pa.RecordBatch]:
-    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
-        for number in range(reader.num_record_batches):
-            yield reader.get_batch(number)
-
-
-def _by_time(parts: list[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
-    """Merge the requests of volumes, each in order of time."""
-    if len(parts) == 1:
-        yield from parts[0]
-        return
-    heads = [(batch, part) for part in parts if (batch := next(part, None)) is not None]
-    while heads:
-        until = min(batch["time"][-1].as_py() for batch, _ in heads)
-        due, waiting = [], []
-        for batch, part in heads:
-            count = int(np.searchsorted(batch["time"].to_numpy(), until, side="right"))
-            due.append(batch.slice(0, count))
-            rest = batch.slice(count) if count < batch.num_rows else next(part, None)
-            if rest is not None:
-                waiting.append((rest, part))
-        heads = waiting
-        merged = joined(due)
-        yield merged.take(pa.array(np.argsort(merged["time"].to_numpy(), kind="stable")))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
-from drivelab import native
 from drivelab.trace.formats.common.lines import Lines, line_numbers
 from drivelab.trace.formats.common.source import Block, Source
 from drivelab.trace.formats.common.trace_format import (
@@ -32,9 +30,11 @@ from drivelab.trace.formats.common.trace_format import (
 from drivelab.trace.records import SECTOR_BYTES
 
 _NAMES = pa.dictionary(pa.int32(), pa.string())
+_TIME, _WHOLE = "number of seconds with up to nine decimals", "whole number from 0 to 2^63 - 1"
 _MOST_FURTHER = 64
 _WRONG_COUNT = re.compile(r"Expected (\d+) columns, got (\d+)")
-_WRONG_VALUE = re.compile(r"In CSV column #(\d+): .*?(?:invalid value '(.*)'|(invalid UTF8 data))", re.DOTALL)
+_WRONG_VALUE = re.compile(r"In CSV column #(\d+): ")
+_SECONDS = pa.decimal128(28, 9)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,8 +86,7 @@ class Columns(Description):
     def _types(self) -> dict[str, pa.DataType]:
         texts = (self.operation, self.process, *self.volume)
         return {
-            name: _NAMES if name in texts else pa.string() if name in self.seconds else pa.int64()
-            for name in self.names
+            name: _NAMES if name in texts else _SECONDS if name in self.seconds else pa.int64() for name in self.names
         }
 
     @functools.cached_property
@@ -109,7 +108,7 @@ class Columns(Description):
         try:
             table = self._parsed(block.data, self._types)
         except pa.ArrowInvalid as error:
-            raise MalformedError(self._reason(str(error))) from None
+            raise MalformedError(self._reason(str(error), block.data)) from None
         # Finding one letter is much faster than finding two with a frequent first one.
         if (b"x" in block.data and b"0x" in block.data) or (b"X" in block.data and b"0X" in block.data):
             self._refuse_hexadecimal(block.data)
@@ -140,14 +139,11 @@ class Columns(Description):
     def _converted(self, values: Any, name: str) -> Any:
         if self._types[name] == _NAMES:
             return _trimmed(values)
+        if values.null_count and name != self.response:
+            raise MalformedError(self._wrong(name, ""))
         if name in self.seconds:
-            if name != self.response:
-                return decimal_ns(values, name)
-            blank = pc.equal(values, "")
-            if not pc.any(blank).as_py():
-                return decimal_ns(values, name)
-            times = decimal_ns(pc.if_else(blank, "0", values), name)
-            return pa.array(times, mask=blank.to_numpy(zero_copy_only=False))
+            times = decimal_ns(values.fill_null(0), name)
+            return pa.array(times, mask=values.is_null().to_numpy(zero_copy_only=False)) if values.null_count else times
         numbers: Whole = values.to_numpy()
         if len(numbers) and int(numbers.min()) < 0:
             raise MalformedError(f"{name} is negative")
@@ -182,7 +178,10 @@ class Columns(Description):
             csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),
             csv.ParseOptions(delimiter=self.delimiter, quote_char=False, double_quote=False, escape_char=False),
             csv.ConvertOptions(
-                column_types=types, include_columns=list(types), null_values=[], strings_can_be_null=False
+                column_types=types,
+                include_columns=list(types),
+                null_values=[""] if self.response in self.seconds else [],
+                strings_can_be_null=False,
             ),
         )
         table = reader.read_all()
@@ -198,16 +197,20 @@ class Columns(Description):
             if pc.any(pc.match_substring(texts[name], "x", ignore_case=True)).as_py():
                 raise MalformedError(f"{name} is not decimal")
 
-    def _reason(self, message: str) -> str:
+    def _reason(self, message: str, line: bytes) -> str:
         if match := _WRONG_COUNT.search(message):
             least = "at least " if self.more else ""
             return f"has {match[2]} columns instead of {least}{len(self.names)}"
         if match := _WRONG_VALUE.search(message):
-            name = self.names[int(match[1])]
-            if match[3]:
-                return f"{name} is not valid UTF-8"
-            return f"{name} '{match[2][:40]}' is not a whole number from 0 to 2^63 - 1"
+            place = int(match[1])
+            try:
+                return self._wrong(self.names[place], line.strip(b"\n").split(self.delimiter.encode())[place].decode())
+            except UnicodeDecodeError:
+                return f"{self.names[place]} is not valid UTF-8"
         return message.splitlines()[0][:120]
+
+    def _wrong(self, name: str, text: str) -> str:
+        return f"{name} '{text[:40]}' is not a {_TIME if name in self.seconds else _WHOLE}"
 
 
 def requests_of(batch: pa.RecordBatch, tally: Tally, words: str) -> pa.RecordBatch:
@@ -219,39 +222,19 @@ def requests_of(batch: pa.RecordBatch, tally: Tally, words: str) -> pa.RecordBat
     return batch.filter(pa.array(request))
 
 
-def decimal_ns(texts: pa.StringArray, name: str) -> Whole:
-    """Convert seconds to whole ns, exactly.
+def decimal_ns(seconds: pa.Array, name: str) -> Whole:
+    """Convert seconds, decimals or their texts, to whole ns, exactly.
 
-    Raises MalformedError for other texts, negative or too large numbers, and more than nine decimals.
+    Raises MalformedError for other texts, and negative or too large numbers.
     """
-    if (plain := _plain(texts)) is not None:
-        return plain
     try:
-        exact = pc.cast(pc.utf8_trim_whitespace(texts), pa.decimal128(28, 9))
+        exact = pc.cast(seconds, _SECONDS)
     except pa.ArrowInvalid:
-        shown = f"{name} '{texts[0].as_py()[:40]}'" if len(texts) else name
-        raise MalformedError(f"{shown} is not a number of seconds with up to nine decimals") from None
-    words = np.frombuffer(exact.buffers()[1], np.int64)[: 2 * len(exact)].reshape(-1, 2)
+        raise MalformedError(f"{name} '{seconds[0].as_py()[:40]}' is not a {_TIME}") from None
+    words = np.frombuffer(exact.buffers()[1], np.int64)[2 * exact.offset :][: 2 * len(exact)].reshape(-1, 2)
     if words[:, 1].any() or (words[:, 0] < 0).any():
         raise MalformedError(f"{name} is negative or beyond 2^63 ns")
     return np.ascontiguousarray(words[:, 0])
-
-
-def _plain(texts: pa.StringArray) -> Whole | None:
-    """Convert texts that are all plain, such as `12.345`; None if another must be converted by Arrow."""
-    _, offsets, text = texts.buffers()
-    if not len(texts) or texts.null_count or text is None:
-        return None
-    ns = np.empty(len(texts), np.int64)
-    first = offsets.address + 4 * texts.offset
-    return ns if _parser()(len(texts), first, text.address, ns.ctypes.data) == len(texts) else None
-
-
-@functools.cache
-def _parser() -> ctypes._NamedFuncPointer:
-    parse = native.load().seconds_parse
-    parse.restype, parse.argtypes = ctypes.c_int64, (ctypes.c_int64, *[ctypes.c_void_p] * 3)
-    return parse
 
 
 def _trimmed(values: pa.DictionaryArray) -> pa.DictionaryArray:

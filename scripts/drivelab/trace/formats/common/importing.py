@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -18,16 +18,13 @@ from drivelab.core.errors import UserError
 from drivelab.core.units import some
 from drivelab.trace.formats import format_for
 from drivelab.trace.formats.common.source import open_source
-from drivelab.trace.formats.common.trace_format import LONGEST_NS, Format, Tally, joined
+from drivelab.trace.formats.common.trace_format import LONGEST_NS, Format, ImportReport, Tally, joined
 from drivelab.trace.parquet_schema import (
     BATCH_ROWS,
     BEGINS,
     FLAGS,
-    ISSUE,
     OPERATIONS,
     REQUESTS,
-    REQUESTS_OF_VOLUMES,
-    VOLUMES_KEY,
     TraceWriter,
     row_groups,
 )
@@ -53,64 +50,26 @@ _UNKNOWN: dict[str, Any] = {
 """Default values of REQUESTS columns that a format may lack."""
 
 
-@dataclass(frozen=True)
-class ImportReport:
-    """Report of an import; all counts are lines or records of the file."""
-
-    format: str
-    volume: str
-    """Name of the volume, or names; empty if the format has none."""
-    volumes: dict[str, int]
-    """Requests of each volume, if the trace has several."""
-    rows: int
-    """Requests in the trace."""
-    operations: dict[str, int]
-    malformed: int
-    malformed_first: list[dict[str, Any]]
-    """Number and reason of the first ten malformed lines."""
-    skipped: dict[str, int]
-    """Documented lines other than requests, by kind."""
-    unmatched: dict[str, int]
-    """Unmatched events, for formats of events."""
-    other_volumes: int
-    """Requests of other volumes."""
-    out_of_order: int
-    """Requests that followed one with a later time, and were sorted."""
-    zero_length: int
-    """Reads and writes of length 0."""
-    unterminated: bool
-    """The last line has no newline. It was imported, but the file may be cut off there."""
-    first_event: str | None
-    """UTC, if the format has absolute times."""
-    duration_s: float
-    """Time from the first request to the last event."""
-    time_resolution_ns: int
-    begins: str | None
-    """`issue` for a file of events without queue events: requests begin at their issue."""
-
-
 def import_trace(
     path: Path,
     output: Path,
     *,
     format_name: str | None = None,
-    volume: str | Sequence[str] | None = None,
+    volume: str | None = None,
     max_malformed: int = 0,
 ) -> ImportReport:
-    """Import one volume of a file, or several with one time base; without `format_name`, detect the format.
+    """Import one volume of a file; without `format_name`, detect the format.
 
     Raises UserError and writes no output when the format is unclear, the file is damaged, has too many malformed lines,
     has several volumes and none is chosen, has no request, or has rows too far out of order.
     """
-    chosen = () if volume is None else (volume,) if isinstance(volume, str) else tuple(dict.fromkeys(volume))
     refuse_source(output, [path])
-    schema = REQUESTS_OF_VOLUMES if len(chosen) > 1 else REQUESTS
     with open_source(path) as source:
         form = format_for(format_name, source.head, path)
-        tally = Tally(path, max_malformed)
-        selected = of_volumes(form.read(source, tally), chosen, tally)
-        requests = _requests(in_time_order(selected, form.tick_ns, tally), form, schema, tally)
-        with writable(output), TraceWriter(output, schema=schema) as writer:
+        tally = Tally(path=path, limit=max_malformed)
+        selected = _of_volume(form.read(source, tally), volume, tally)
+        requests = _requests(in_time_order(selected, form.tick_ns, tally), form, tally)
+        with writable(output), TraceWriter(output) as writer:
             for table in row_groups(requests):
                 writer.write(table)
             if not tally.rows:
@@ -119,7 +78,7 @@ def import_trace(
                     f"{path}: has no request of format {form.name} and {others}; check the file, or name its format "
                     "with --format"
                 )
-            report = _report(form, chosen, tally)
+            report = _report(form, volume, tally)
             writer.finish(_provenance(path, report))
     return report
 
@@ -131,7 +90,7 @@ def list_volumes(path: Path, *, format_name: str | None = None) -> tuple[dict[st
     Raises UserError as `import_trace` does.
     """
     with open_source(path) as source:
-        tally = Tally(path, None)
+        tally = Tally(path=path, limit=None)
         for batch in format_for(format_name, source.head, path).read(source, tally):
             count_volumes(batch, tally)
         return dict(Counter(tally.volumes).most_common()), tally
@@ -186,32 +145,31 @@ def _sorted(batch: pa.RecordBatch) -> pa.RecordBatch:
     return batch.take(pa.array(np.argsort(times, kind="stable")))
 
 
-def of_volumes(batches: Iterable[pa.RecordBatch], chosen: Sequence[str], tally: Tally) -> Iterator[pa.RecordBatch]:
-    """Select the rows of the chosen volumes, or of the only one; `tally.volumes` counts those of all volumes.
+def _of_volume(batches: Iterable[pa.RecordBatch], chosen: str | None, tally: Tally) -> Iterator[pa.RecordBatch]:
+    """Select the rows of the chosen volume, or of the only one; `tally.volumes` counts those of all volumes.
 
-    The column `volume` is left only if several are chosen. Raises UserError when a volume must be chosen or the format
-    has no volumes, and at the end when the file does not have a chosen one.
+    Raises UserError when a volume must be chosen or the format has no volumes, and at the end when the file does not
+    have the chosen one.
     """
     for batch in batches:
         has_volumes = count_volumes(batch, tally)
-        if not has_volumes and chosen:
-            raise UserError(f"{tally.path}: its format has no volumes; remove --volume {chosen[0]}")
+        if chosen and not has_volumes:
+            raise UserError(f"{tally.path}: its format has no volumes; remove --volume {chosen}")
         if not chosen and len(tally.volumes) > 1:
             raise UserError(
                 f"{tally.path}: has several volumes ({some(list(tally.volumes), SHOWN)}); choose one with --volume; "
-                "several make one trace for one replay; 'drivelab trace volumes' lists them"
-            )
-        rows = batch if len(chosen) > 1 or not has_volumes else batch.drop_columns(["volume"])
-        if chosen and not tally.volumes.keys() <= set(chosen):
-            places = [place for place, name in enumerate(batch["volume"].dictionary.to_pylist()) if name in chosen]
-            rows = rows.filter(pa.array(np.isin(batch["volume"].indices.to_numpy(), places)))
-        yield rows
-    for name in chosen if tally.volumes else ():
-        if name not in tally.volumes:
-            raise UserError(
-                f"{tally.path}: has no request of volume '{name}', only of {some(list(tally.volumes), SHOWN)}; "
                 "'drivelab trace volumes' lists them"
             )
+        rows = batch.drop_columns(["volume"]) if has_volumes else batch
+        if chosen and tally.volumes.keys() != {chosen}:
+            names = batch["volume"]
+            rows = rows.filter(pc.equal(names.indices, names.dictionary.index(chosen)))
+        yield rows
+    if chosen and tally.volumes and chosen not in tally.volumes:
+        raise UserError(
+            f"{tally.path}: has no request of volume '{chosen}', only of {some(list(tally.volumes), SHOWN)}; "
+            "'drivelab trace volumes' lists them"
+        )
 
 
 def count_volumes(batch: pa.RecordBatch, tally: Tally) -> bool:
@@ -233,10 +191,8 @@ def count_volumes(batch: pa.RecordBatch, tally: Tally) -> bool:
     return True
 
 
-def _requests(
-    batches: Iterable[pa.RecordBatch], form: Format, schema: pa.Schema, tally: Tally
-) -> Iterator[pa.RecordBatch]:
-    """Yield sorted rows as requests of the schema, with times from the first; raise UserError beyond LONGEST_NS."""
+def _requests(batches: Iterable[pa.RecordBatch], form: Format, tally: Tally) -> Iterator[pa.RecordBatch]:
+    """Yield sorted rows as requests, with times from the first; raise UserError beyond LONGEST_NS."""
     for batch in batches:
         if not tally.rows:
             tally.first_tick = int(batch["time"][0].as_py())
@@ -256,11 +212,11 @@ def _requests(
             "complete_ns": pc.add(queue, known.get("response_ns", pa.scalar(None, pa.int64()))),
             "operation": pa.DictionaryArray.from_arrays(batch["operation"], list(OPERATIONS)),
         }
-        for column in schema:
+        for column in REQUESTS:
             if column.name not in known:
                 known[column.name] = _unknown(column.name, -(-batch.num_rows // BATCH_ROWS)).slice(0, batch.num_rows)
         _count(batch, known["complete_ns"], int(ticks[-1]) * form.tick_ns, tally)
-        yield pa.RecordBatch.from_arrays([known[name] for name in schema.names], schema=schema)
+        yield pa.RecordBatch.from_arrays([known[name] for name in REQUESTS.names], schema=REQUESTS)
 
 
 @lru_cache(len(_UNKNOWN))
@@ -283,25 +239,19 @@ def _count(batch: pa.RecordBatch, complete_ns: pa.Array, last_queue_ns: int, tal
     tally.last_ns = max(tally.last_ns, last_queue_ns, pc.max(complete_ns).as_py() or 0)
 
 
-def _report(form: Format, chosen: Sequence[str], tally: Tally) -> ImportReport:
-    return ImportReport(
+def _report(form: Format, volume: str | None, tally: Tally) -> ImportReport:
+    report = ImportReport(**{each.name: getattr(tally, each.name) for each in fields(ImportReport)})
+    return replace(
+        report,
         format=form.name,
-        volume=", ".join(chosen or list(tally.volumes)[:1]),
-        volumes={name: tally.volumes[name] for name in chosen} if len(chosen) > 1 else {},
-        rows=tally.rows,
+        volume=volume or next(iter(tally.volumes), ""),
         operations=dict(tally.operations),
-        malformed=tally.malformed,
-        malformed_first=[{tally.unit: number, "reason": reason} for number, reason in tally.first],
         skipped=dict(tally.skipped),
         unmatched=dict(tally.unmatched),
         other_volumes=sum(tally.volumes.values()) - tally.rows,
-        out_of_order=tally.out_of_order,
-        zero_length=tally.zero_length,
-        unterminated=tally.unterminated,
         first_event=_first_event(form, tally.first_tick),
         duration_s=tally.last_ns / 1e9,
         time_resolution_ns=tally.time_resolution_ns or form.time_resolution_ns,
-        begins=ISSUE if tally.from_dispatch else None,
     )
 
 
@@ -309,7 +259,7 @@ def _provenance(path: Path, report: ImportReport) -> dict[str, Any]:
     return {
         "source": path.name,
         "format_imported": report.format,
-        **({VOLUMES_KEY: report.volumes} if report.volumes else {"volume": report.volume}),
+        "volume": report.volume,
         **{name: getattr(report, name) for name in _OF_THE_REPORT},
         "lost": {"malformed": report.malformed} if report.malformed else {},
         **({"first_event": report.first_event} if report.first_event else {}),

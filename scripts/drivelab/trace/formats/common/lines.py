@@ -50,7 +50,8 @@ class Lines(Generic[T]):
                 elif kind := self._comment(part.data.strip()):
                     tally.skipped[kind] += 1
                 else:
-                    tally.add(part.first_line, _reason(part.data, error))
+                    too_long = f"is longer than {LONGEST_LINE} bytes" if len(part.data) > LONGEST_LINE else None
+                    tally.add(part.first_line, too_long or str(error))
         return converted
 
     def read(self, source: Source, tally: Tally) -> Iterator[list[T]]:
@@ -125,7 +126,3 @@ def _middle(data: bytes) -> int | None:
     half = len(data) // 2
     after = data.find(b"\n", half, len(data) - 1) + 1
     return after or data.rfind(b"\n", 0, half) + 1 or None
-
-
-def _reason(line: bytes, error: MalformedError) -> str:
-    return f"is longer than {LONGEST_LINE} bytes" if len(line) > LONGEST_LINE else str(error)

@@ -37,52 +37,69 @@ class MalformedError(Exception):
     """Why lines are malformed; the reason is exact for a single line."""
 
 
-@dataclass
-class Tally:
-    """Counts of an import: malformed lines, up to a limit, other lines, and requests."""
+@dataclass(kw_only=True)
+class ImportReport:
+    """Report of an import; all counts are lines or records of the file."""
+
+    format: str = ""
+    volume: str = ""
+    """Name of the volume; empty if the format has none."""
+    rows: int = 0
+    """Requests in the trace."""
+    operations: dict[str, int] = field(default_factory=Counter)
+    malformed: int = 0
+    malformed_first: list[dict[str, Any]] = field(default_factory=list)
+    """Number and reason of the first ten malformed lines."""
+    skipped: dict[str, int] = field(default_factory=Counter)
+    """Documented lines other than requests, by kind."""
+    unmatched: dict[str, int] = field(default_factory=Counter)
+    """Unmatched events, for formats of events."""
+    other_volumes: int = 0
+    """Requests of other volumes."""
+    out_of_order: int = 0
+    """Requests that followed one with a later time, and were sorted."""
+    zero_length: int = 0
+    """Reads and writes of length 0."""
+    unterminated: bool = False
+    """The last line has no newline. It was imported, but the file may be cut off there."""
+    first_event: str | None = None
+    """UTC, if the format has absolute times."""
+    duration_s: float = 0.0
+    """Time from the first request to the last event."""
+    time_resolution_ns: int | None = None
+    begins: str | None = None
+    """`issue` for a file of events without queue events: requests begin at their issue."""
+
+
+@dataclass(kw_only=True)
+class Tally(ImportReport):
+    """The report of an import while the file is read. A format may set the resolution, if coarser than its own."""
 
     path: Path
     limit: int | None
     """Most malformed lines; None: any number."""
-    unit: str = "line"
-    malformed: int = 0
-    first: list[tuple[int, str]] = field(default_factory=list)
-    """Number and reason of the first ten malformed lines."""
+    operations: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
-    """Documented lines other than requests, by kind."""
     unmatched: Counter[str] = field(default_factory=Counter)
-    """Unmatched events, by kind."""
-    unterminated: bool = False
-    """The last line has no newline."""
-    from_dispatch: bool = False
-    """The file has dispatches but no queue events, so requests begin with their dispatch."""
-    time_resolution_ns: int | None = None
-    """Resolution of the file's times, if coarser than the format's."""
+    unit: str = "line"
     volumes: dict[str, int] = field(default_factory=dict)
     """Requests of each volume, by the first appearance; the name is empty if the format has none."""
-    out_of_order: int = 0
-    """Requests that followed one with a later time."""
-    rows: int = 0
-    """Requests in the trace."""
     first_tick: int = 0
     """Time of the first request, in ticks of the format."""
     last_ns: int = 0
     """Time of the last event, from the first request."""
-    operations: Counter[str] = field(default_factory=Counter)
-    zero_length: int = 0
-    """Reads and writes of length 0."""
 
     def add(self, number: int, reason: str) -> None:
         """Count a malformed line; raise UserError beyond the limit."""
         self.malformed += 1
-        if len(self.first) < 10:
-            self.first.append((number, reason))
+        if len(self.malformed_first) < 10:
+            self.malformed_first.append({self.unit: number, "reason": reason})
         if self.limit is None or self.malformed <= self.limit:
             return
         remedy = f"fix the file, or allow more malformed {self.unit}s with --max-malformed N"
         if self.limit == 0:
             raise UserError(f"{self.path}: {self.unit} {number} is malformed: {reason}; {remedy}")
-        shown = ", ".join(f"{number} ({why})" for number, why in self.first)
+        shown = ", ".join(f"{line[self.unit]} ({line['reason']})" for line in self.malformed_first)
         raise UserError(f"{self.path}: more than {self.limit} malformed {self.unit}s, the first are {shown}; {remedy}")
 
 
@@ -220,10 +237,3 @@ def parse_flags(letters: str) -> tuple[str, frozenset[str]]:
         raise MalformedError(f"'{letters[:20]}' is not an operation with flags")
     flags = {_AFTER[letter] for letter in match[3]} | ({"preflush"} if match[1] else set())
     return _OPERATIONS[match[2]], frozenset(flags)
-
-
-def flag_letters(operation: str, flags: frozenset[str]) -> str:
-    """Return letters in blkparse's order; an empty flush is `FW`, as when queued."""
-    direction = {"read": "R", "write": "W", "discard": "D", "write-zeroes": "WZ", "flush": "FW"}[operation]
-    before = "F" if "preflush" in flags and operation != "flush" else ""
-    return before + direction + "".join(letter for letter, flag in _AFTER.items() if flag in flags)

@@ -38,7 +38,8 @@ def recordings_below(folders: Iterable[Path]) -> list[Path]:
         places = {path.parent for name in _SIGNS for path in folder.rglob(name)}
         finished = {place for place in places if not UNFINISHED.search(place.name)}
         if not finished:
-            raise UserError(f"{folder}: holds no finished recordings; name a recording or a folder above recordings")
+            what = "holds no finished recordings" if folder.is_dir() else "is not a folder"
+            raise UserError(f"{folder}: {what}; name a recording, or a folder above recordings")
         recordings |= finished
     return sorted(recordings)
 

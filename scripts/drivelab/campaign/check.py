@@ -9,6 +9,7 @@ from pathlib import Path
 from drivelab.campaign.budget import require_within
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
+from drivelab.campaign.results_folder import refuse_foreign
 from drivelab.core.errors import UserError
 from drivelab.core.units import some
 from drivelab.fio.job_run import fio_version
@@ -19,7 +20,6 @@ from drivelab.plan.study_parts import IN_RESULTS
 from drivelab.recording.folders import OWNER, owner
 from drivelab.run.file_system_device import refuse_unready
 from drivelab.trace.capturing import applications
-from drivelab.workflow.layout import Layout
 
 
 def check_engines(plans: Iterable[Plan]) -> None:
@@ -52,7 +52,7 @@ def check(path: str | Path) -> tuple[Campaign, list[str]]:
     budget, in the results folder, or in a trace.
     """
     campaign = Campaign.load(path, everywhere=True)
-    Layout(campaign).check_owner()
+    refuse_foreign(campaign.study)
     here = [plan for plan in campaign.here if is_here(plan)]
     if here:
         Campaign(campaign.study).approve_drives(attached_only=True)
