@@ -59,6 +59,8 @@ class Machine:
     _process: subprocess.Popen[bytes] = field(init=False, repr=False)
     _commands: socket.socket | None = field(init=False, default=None, repr=False)
     _monitor: Monitor | None = field(init=False, default=None, repr=False)
+    _is_lost: bool = field(init=False, default=False, repr=False)
+    """Whether an answer did not come; other tests of the machine then need not wait for theirs."""
 
     def __post_init__(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -158,11 +160,16 @@ class Machine:
         """Run a shell command; return exit status, output and errors; raises GuestError without an answer."""
         assert self._commands is not None
         assert "\n" not in command
+        if self._is_lost:
+            raise GuestError("the guest did not answer before")
         timeout_s *= _PATIENCE
         self._commands.settimeout(timeout_s + _SLACK_S)
+        self._is_lost = True
         self._commands.sendall(f"{timeout_s:.0f} {command}\n".encode())
         status, output, errors = map(int, self._line().split())
-        return status, self._bytes(output), self._bytes(errors)
+        answer = status, self._bytes(output), self._bytes(errors)
+        self._is_lost = False
+        return answer
 
     def _connect(self, deadline_s: float) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX)
