@@ -77,14 +77,12 @@ def is_written(blocks: bytes) -> list[bool]:
     return [any(blocks[at : at + BLOCK]) for at in range(0, len(blocks), BLOCK)]
 
 
-TWO_POLLED = ("--threads", "2", "--polled")
+UNPOLLED = ((), ("--kernel-thread",), ("--threads", "2"))
+POLLED = (("--polled",), ("--polled", "--threads", "2"))
 """Not as NVMe commands: the guest's kernel, 6.1, can crash (drivelab.drives.nvme.can_crash)."""
 
 
-@pytest.mark.parametrize(
-    ("nvme", "more"),
-    [*product((True, False), ((), ("--polled",), ("--kernel-thread",), ("--threads", "2"))), (False, TWO_POLLED)],
-)
+@pytest.mark.parametrize(("nvme", "more"), [*product((True, False), UNPOLLED), *((False, polled) for polled in POLLED)])
 def test_operations_have_the_right_effect(bench: Machine, tmp_path: Path, nvme: bool, more: tuple[str, ...]) -> None:
     name = block_device(bench, "EMU-NATIVE-4K")
     bench.run(f"blkdiscard -z /dev/{name}")

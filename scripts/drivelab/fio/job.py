@@ -223,10 +223,10 @@ def refuse_submission(cell: Cell, engine: str, label: str, *, polls: bool, may_l
             f"{label} has no poll queues, but cell {cell.label} polls. Load the nvme module with poll_queues above 0, "
             "or remove 'polled' from the protocol."
         )
-    if can_crash(cell.total_threads, polled=bool(cell.polled), nvme=bool(cell.nvme)):
+    if can_crash(polled=bool(cell.polled), nvme=bool(cell.nvme)):
         raise UserError(
-            f"{label}: cell {cell.label} polls for NVMe commands in {cell.total_threads} threads, which can crash this "
-            "kernel. Use Linux 6.5 or newer, one thread, or remove 'polled' or 'nvme' from the protocol."
+            f"{label}: cell {cell.label} polls for NVMe commands, which can crash this kernel. Use Linux 6.5 or "
+            "newer, or remove 'polled' or 'nvme' from the protocol."
         )
     limit_bytes = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     if cell.registered and not may_lock and resource.RLIM_INFINITY != limit_bytes < (need := _locked_bytes(cell)):

@@ -92,10 +92,7 @@ def issuing(options: EngineOptions, target: Target, schedule: Path) -> EngineOpt
     if options.threads is not None:
         return options
     device = None if target.device is None else Path(target.device).name
-    wanted = wanted_threads(schedule, options.depth_limit)
-    if can_crash(wanted, polled=options.polled, nvme=options.nvme):
-        wanted = 1
-    return chosen(options, wanted, topology(Machine(), device))
+    return chosen(options, wanted_threads(schedule, options.depth_limit), topology(Machine(), device))
 
 
 def wanted_threads(schedule: Path, depth_limit: int) -> int:
@@ -187,16 +184,16 @@ def run_engine(
     Raises CellFailed with the engine's message when it refused to begin, UserError when the schedule is invalid,
     OSError without space for the results.
     """
+    if can_crash(polled=options.polled, nvme=options.nvme):
+        raise UserError(
+            "polling for NVMe commands can crash this kernel; use Linux 6.5 or newer, or replay without --polled or "
+            "without --nvme. Nothing was written"
+        )
+    if options.polled:
+        require_polling(target_path)
     results = directory / RESULTS
     header = open_schedule(schedule).header
     make_results(results, header["count"], header["checksum"])
-    if options.polled:
-        require_polling(target_path)
-    if can_crash(options.threads or 1, polled=options.polled, nvme=options.nvme):
-        raise UserError(
-            f"{options.threads} threads that poll for NVMe commands can crash this kernel; use Linux 6.5 or newer, one "
-            "thread, or no polling. Nothing was written"
-        )
     argv = command(target_path, identity, schedule.absolute(), results.absolute(), options)
     # The recording may be published: paths from its folder, without the user's home.
     names = {str(path): os.path.relpath(path, directory) for path in (schedule.absolute(), results.absolute())}

@@ -172,12 +172,11 @@ def held(name: str, descriptor: int) -> HeldDevice:
     ("release", "crashes"),
     [("6.1.0-56-amd64", True), ("6.4.16", True), ("6.5.0", False), ("6.18.44-x", False), ("10.0", False), ("x", True)],
 )
-def test_polling_in_threads_needs_a_kernel(release: str, crashes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_polling_for_commands_needs_a_kernel(release: str, crashes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.uname", lambda: SimpleNamespace(release=release))
-    assert nvme.can_crash(2, polled=True, nvme=True) == crashes
-    assert not nvme.can_crash(1, polled=True, nvme=True)
-    assert not nvme.can_crash(2, polled=False, nvme=True)
-    assert not nvme.can_crash(2, polled=True, nvme=False)
+    assert nvme.can_crash(polled=True, nvme=True) == crashes
+    assert not nvme.can_crash(polled=False, nvme=True)
+    assert not nvme.can_crash(polled=True, nvme=False)
 
 
 @pytest.mark.parametrize(

@@ -75,11 +75,8 @@ def test_named_cpus_give_the_number_of_threads(tmp_path: Path, monkeypatch: pyte
         EngineOptions(threads=1, cpus=(2, 3))
 
 
-def test_one_thread_polls_for_commands_of_an_older_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
-    monkeypatch.setattr(native, "topology", lambda machine, device: seen(8))
-    target, path = SimpleNamespace(device=None), schedule(tmp_path, 0, 512)
-    for release, threads in (("6.4.0", 1), ("6.5.0", 4)):
-        monkeypatch.setattr("os.uname", lambda release=release: SimpleNamespace(release=release))
-        options = native.issuing(EngineOptions(nvme=True, polled=True), target, path)  # type: ignore[arg-type]
-        assert options.threads == threads
+def test_nothing_polls_for_commands_of_an_older_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.uname", lambda: SimpleNamespace(release="6.4.0"))
+    with pytest.raises(UserError, match=r"^polling for NVMe commands can crash this kernel; use Linux 6\.5 or newer"):
+        native.run_engine("/dev/x", "x", schedule(tmp_path, 0), tmp_path, EngineOptions(nvme=True, polled=True))
+    assert [path.name for path in tmp_path.iterdir()] == ["s"]
