@@ -7,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self, TypeVar
 
+from drivelab.core.termination import deferred
+
 _Argument = TypeVar("_Argument")
 
 
@@ -14,7 +16,7 @@ class Behind:
     """Do one call at a time in a thread; useful for calls that release Python's lock, as pyarrow's writers do.
 
     At most one call is under way, so that memory is bounded. An error of a call is raised by the next, or at the end of
-    the context.
+    the context. The context ends after the last call, also when a signal ends it.
     """
 
     def __init__(self) -> None:
@@ -36,6 +38,7 @@ class Behind:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._pool.shutdown()
+        with deferred():  # the caller then closes what the call writes to
+            self._pool.shutdown()
         if error is None:
             self.wait()
