@@ -46,6 +46,12 @@ class Scenario:
     rounds_pct: float = 1.0
     correlation: float = 0.3
     """Of successive rounds."""
+    kinds: int = 2
+    """Read shares of the cells, from writes to reads; as many cells of each."""
+    shifts: tuple[float, ...] = ()
+    """How much of the effect of a recording each kind has; all of it without these."""
+    noisy: int = 0
+    """Cells of each kind that scatter NOISE times as much, such as percentiles of few I/Os."""
     unequal: float = 0.3
     heavy_tails: bool = False
     second: float = 1.0
@@ -70,12 +76,29 @@ class Scenario:
 
 
 LOADS = (0.25, 0.6)
+NOISE = 6.0
+
+BY_GROUP = (
+    Scenario("a recording shifts only writes, 3 %", shared_pct=3, own_pct=0.5, shifts=(1, 0)),
+    Scenario("56 cells, a recording shifts by write share, 3 %", cells=56, shared_pct=3, own_pct=0.5, kinds=7,
+             shifts=(1, 0.9, 0.65, 0.5, 0.35, 0.05, 0)),
+    Scenario("writes scatter four times as much as reads", shared_pct=1, own_pct=1, shifts=(4, 1)),
+    Scenario("one noisy cell", cells=10, kinds=1, noisy=1, shared_pct=0.5, own_pct=1),
+    Scenario("half of the cells of few I/Os", noisy=5, shared_pct=0.5, own_pct=1),
+)  # fmt: skip
+"""Cells that do not share one effect, or one scatter."""
 
 SCENARIOS = (
     Scenario("typical"),
+    Scenario("4 recordings", recordings=4),
     Scenario("5 recordings", recordings=5),
     Scenario("9 recordings", recordings=9),
-    Scenario("1 cell", cells=1),
+    *(
+        replace(scenario, recordings=recordings, name=f"{scenario.name}, {recordings} recordings")
+        for scenario in BY_GROUP
+        for recordings in (3, 5, 9)
+    ),
+    Scenario("1 cell", cells=1, kinds=1),
     Scenario("10 cells", cells=10),
     Scenario("100 cells", cells=100),
     Scenario("recordings differ as a whole, 3 %", shared_pct=3, own_pct=0.3),
@@ -89,15 +112,18 @@ SCENARIOS = (
     Scenario("cells of very unequal scatter", unequal=0.8, shared_pct=0, own_pct=3),
     Scenario("second drive with a fifth of the scatter", second=0.2),
     Scenario("second drive with a fifth, 6 recordings", second=0.2, recordings=6),
-    Scenario("runs differ by 5 %, random order", blocks_pct=5),
+    Scenario("runs differ by 3 %, random order", blocks_pct=3),
+    Scenario("runs differ by 3 %, random order, 6 recordings", blocks_pct=3, recordings=6),
     Scenario("percentiles from bins", shared_pct=0.2, own_pct=0.2, rounds_pct=0.2, binned=True),
     Scenario("decays to the same end, constants 3 and 8", decays=(3, 8)),
     Scenario("decays to the same end, constants 2 and 2", decays=(2, 2)),
     Scenario("+10 % in all cells, 3 % between recordings", shared_pct=0, own_pct=3, faster_pct=10),
+    Scenario("the same, 5 recordings", shared_pct=0, own_pct=3, faster_pct=10, recordings=5),
     Scenario("+10 % in a quarter of the cells, 3 %", shared_pct=0, own_pct=3, faster_pct=10, differing=0.25),
     Scenario("+10 % in all cells, as a whole 3 %", shared_pct=3, own_pct=0.3, faster_pct=10),
     Scenario("+7 % in all cells, margin 5 %", faster_pct=7),
-    Scenario("+10 % in all cells, runs differ by 5 %, random order", faster_pct=10, blocks_pct=5),
+    Scenario("+10 % in all cells, runs differ by 3 %, random order", faster_pct=10, blocks_pct=3),
+    Scenario("the same, 6 recordings", faster_pct=10, blocks_pct=3, recordings=6),
     Scenario("+10 % in all cells, decays with constants 2 and 2", faster_pct=10, decays=(2, 2)),
     *(
         Scenario(f"load during {share:.0%} of the values of {drives}, {how}", disturbed=share, of=of, effect=effect)
@@ -118,6 +144,9 @@ class Result:
 
     coverage: float
     """Share of true ratios inside the intervals that are not adjusted for several comparisons."""
+    lowest: float
+    """The same in the group of cells where it is lowest; a group has one kind, and is noisy or not."""
+    highest: float
     verdicts_beside: float
     """Expected share of adjusted intervals of verdicts that miss the true ratio (0 for a study without verdicts)."""
     studies_with_a_false_call: float
@@ -131,6 +160,13 @@ class Result:
     half_width_pct: float
 
 
+def groups(scenario: Scenario) -> tuple[npt.NDArray[np.int_], npt.NDArray[np.bool_]]:
+    """Return the number of the kind of each cell, and whether it is noisy."""
+    of_kind = max(scenario.cells // scenario.kinds, 1)
+    places = np.arange(scenario.cells)
+    return np.minimum(places // of_kind, scenario.kinds - 1), places % of_kind < scenario.noisy
+
+
 def recorded(
     scenario: Scenario, truth: Floats, scale: float, decay: float | None, blocks: Floats, random: np.random.Generator
 ) -> tuple[Floats, Floats]:
@@ -139,15 +175,17 @@ def recorded(
     A value is the average of its rounds; `decay` is the drive's time constant in rounds, `blocks` what shifts a run.
     """
     count = ROUNDS if decay is None else MOST_ROUNDS
+    kinds, noisy = groups(scenario)
     shape = scenario.cells, scenario.recordings
-    of_cell = np.exp(random.normal(0, scenario.unequal, (scenario.cells, 1)))
+    of_cell = np.exp(random.normal(0, scenario.unequal, (scenario.cells, 1))) * np.where(noisy, NOISE, 1.0)[:, None]
     own = random.standard_t(3, shape) / math.sqrt(3) if scenario.heavy_tails else random.normal(size=shape)
     shared = random.normal(0, scenario.shared_pct / 100, scenario.recordings)
+    effects = np.array(scenario.shifts or [1.0] * scenario.kinds)[kinds][:, None] * shared
     steps = random.normal(size=(count, *shape))
     rounds = [steps[0]]
     for step in steps[1:]:
         rounds.append(scenario.correlation * rounds[-1] + math.sqrt(1 - scenario.correlation**2) * step)
-    levels = truth[:, None] + blocks + scale * (shared + of_cell * own * scenario.own_pct / 100)
+    levels = truth[:, None] + blocks + scale * (effects + of_cell * own * scenario.own_pct / 100)
     values: Floats = np.exp(levels + scale * np.stack(rounds) * scenario.rounds_pct / 100)
     if decay is None:
         logs = np.log(values.mean(axis=0))
@@ -193,10 +231,11 @@ def loaded(scenario: Scenario, drive: str, logs: Floats, random: np.random.Gener
 
 def summary_of(scenario: Scenario, sides: Sides, recordings: int, most: Sequence[Floats] = ()) -> pd.DataFrame:
     """Return table `summary` of the first recordings of both drives; `most` is from `loaded` for each drive."""
+    kinds, _ = groups(scenario)
     shifts = {drive: 100 * np.expm1(logs) for drive, logs in zip("ab", most, strict=False)}
     rows = [
         {"drive": drive, "cell_label": str(cell), "metric": "p99_latency_us" if scenario.binned else "iops",
-         "kind": "speed", "verdict": "steady",
+         "kind": "speed", "verdict": "steady", "pattern": "random", "read_share_pct": int(kinds[cell]),
          **({"verdict": "tainted", "taint_reason": "load: others used CPU time", "disturbance_pct": shifts[drive][cell]}
             if drive in shifts and shifts[drive][cell] else {}),
          "asymptote_pct": 100 * math.expm1(float(off[cell].mean())),
@@ -225,12 +264,15 @@ def judge(scenario: Scenario, studies: int, seed: int) -> Result:
     """Return the shares over many studies of a scenario."""
     random, margin = np.random.default_rng(seed), math.log1p(MARGIN_PCT / 100)
     columns: list[list[float]] = [[] for _ in range(7)]
+    kinds, noisy = groups(scenario)
+    covered = np.zeros(scenario.cells)
     for _ in range(studies):
         deltas, truth = study(scenario, random)
         errors, freedom = (deltas[name].to_numpy(float) for name in ("log_error", "freedom"))
         logs = np.log1p(deltas["delta_pct"].to_numpy(float) / 100)
         low, high = interval(Ratios(logs, errors, freedom, unsure(deltas)), np.full(len(deltas), ALPHA))
         adjusted = [np.log1p(deltas[f"interval_{end}_pct"].to_numpy(float) / 100) for end in ("low", "high")]
+        covered += (low <= truth) & (truth <= high)
         beside = (truth < adjusted[0]) | (truth > adjusted[1])
         better, worse, same = (deltas["verdict"].isin(of).to_numpy() for of in (BETTER, WORSE, (SAME,)))
         called, wrong = better | worse, (better & (truth <= 0)) | (worse & (truth >= 0))
@@ -248,13 +290,15 @@ def judge(scenario: Scenario, studies: int, seed: int) -> Result:
             strict=True,
         ):
             column += list(map(float, values))
-    return Result(*(float(np.mean(column)) if column else math.nan for column in columns))
+    by_group = pd.Series(covered / studies).groupby([kinds, noisy]).mean()
+    coverage, *others = (float(np.mean(column)) if column else math.nan for column in columns)
+    return Result(coverage, by_group.min(), by_group.max(), *others)
 
 
 def lines(studies: int) -> Iterator[str]:
     """Yield the lines of the table in Markdown, in percent."""
-    yield "|studies|coverage|verdicts beside|a false call|false calls|false same|power|half-width|"
-    yield "|---|---|---|---|---|---|---|---|"
+    yield "|studies|coverage|lowest|highest|verdicts beside|a false call|false calls|false same|power|half-width|"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
     for number, scenario in enumerate(SCENARIOS):
         result = judge(scenario, studies, seed=number)
         shares = ["" if math.isnan(share) else f"{100 * share:.1f}" for share in list(vars(result).values())[:-1]]

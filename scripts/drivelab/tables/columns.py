@@ -44,6 +44,9 @@ WORKLOAD_LINES = (
 )
 """The workload of a cell, and its turn of a repeated step; follows the place in the plan."""
 
+SHAPE_LINES = ("str: pattern?", "int64: block_size_bytes?", "int32: read_share_pct? threads? queue_depth?")
+"""The workload of a value as in table `cells`; null where it has none, or several: replays, scores, points."""
+
 TELEMETRY_LINES = (
     # During a cell; null if the host does not report it.
     "float: temperature_min_c? temperature_mean_c? temperature_max_c?",

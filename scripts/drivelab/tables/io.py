@@ -234,6 +234,8 @@ def _column(values: pd.Series | pa.ChunkedArray, field: pa.Field, name: str) -> 
         array = pa.array(values, from_pandas=True) if isinstance(values, pd.Series) else values
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise TableError(f"{where}: {error}") from None
+    if len(array) and array.null_count == len(array):
+        array = pa.nulls(len(array))  # of which pandas knows no type
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     if not _may_become(array.type, field.type):

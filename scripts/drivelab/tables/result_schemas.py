@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from drivelab.tables.columns import KEY_LINES, TELEMETRY_LINES, schema
+from drivelab.tables.columns import KEY_LINES, SHAPE_LINES, TELEMETRY_LINES, schema
 
 SUMMARY = schema(
-    "str: drive measurement protocol cell_label metric",
+    "str: drive measurement protocol cell_label",
+    *SHAPE_LINES,
+    "str: metric",
     "str: kind",  # "speed" | "time" | "score"
     "str: unit",
     "float: value",
@@ -32,7 +34,9 @@ SUMMARY = schema(
 
 DELTAS = schema(
     # Also of the table model_deltas, whose basis and comparison are models: specimens count instead of recordings.
-    "str: measurement protocol cell_label metric kind unit basis comparison",
+    "str: measurement protocol cell_label",
+    *SHAPE_LINES,
+    "str: metric kind unit basis comparison",
     "float: basis_value comparison_value",
     "int32: basis_n comparison_n",  # recordings on each side
     "float: delta_pct?",  # positive: the comparison is better; null: not compared

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WORKLOAD_LINES, schema
+from drivelab.tables.columns import KEY_LINES, PLACE_LINES, SHAPE_LINES, TELEMETRY_LINES, WORKLOAD_LINES, schema
 from drivelab.tables.replay_schemas import LOAD_TABLES, REPLAY_TABLES
 from drivelab.tables.result_schemas import APPLICATION_TABLES, RESULT_TABLES
 
-VERSION = 14
+VERSION = 15
 """Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
 
 CELLS = schema(
@@ -261,3 +261,5 @@ SCHEMAS: dict[str, pa.Schema] = {
 
 KEY = tuple(schema(*KEY_LINES).names)
 """Columns that identify the recording of a row."""
+SHAPE = tuple(schema(*SHAPE_LINES).names)
+"""Columns that describe the workload of a value."""

@@ -6,50 +6,64 @@ import math
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import stats
 
 from drivelab.analysis.deltas.inference import interval, p_values
 from drivelab.analysis.deltas.power import recordings_needed
-from drivelab.analysis.deltas.recordings import Ratios, ratios, shrunk, spread
+from drivelab.analysis.deltas.recordings import FEWEST_BLOCKS, Ratios, ratios
+
+ALIKE = np.zeros(100, dtype=int)
 
 
 def test_a_single_cell_is_tested_as_by_welch() -> None:
     random = np.random.default_rng(1)
     basis, comparison = random.normal(0, 1, (1, 3)), random.normal(0, 3, (1, 5))
-    result = ratios(basis, comparison)
+    result = ratios(basis, comparison, ALIKE[:1])
     reference = stats.ttest_ind(comparison[0], basis[0], equal_var=False)
     assert p_values(result, 0.05).difference == pytest.approx([reference.pvalue])
     low, high = interval(result, np.array([0.05]))
     assert (low[0], high[0]) == pytest.approx(tuple(reference.confidence_interval(0.95)))
 
 
-def test_variances_that_differ_by_chance_are_shrunk_to_about_one() -> None:
-    drawn = np.random.default_rng(2).chisquare(4, 2000) / 4
-    together, freedom = shrunk(drawn, 4)
-    assert together.std() < 0.3 * drawn.std()
-    assert together.mean() == pytest.approx(1, abs=0.05)
-    assert freedom[0] > 12
+@pytest.mark.parametrize("recordings", [3, 4, 5, 9])
+def test_cells_unlike_any_other_are_tested_as_by_welch(recordings: int) -> None:
+    random = np.random.default_rng(2)
+    basis, comparison = random.normal(0, 1, (2, 12, recordings))
+    result = ratios(basis, comparison, np.arange(12))
+    reference = stats.ttest_ind(comparison, basis, axis=1, equal_var=False)
+    assert p_values(result, 0.05).difference == pytest.approx(reference.pvalue)
 
 
-def test_variances_that_truly_differ_are_shrunk_little() -> None:
-    """Drawn from Smyth's prior with 4 degrees of freedom around 2, which the estimate must find."""
+def test_like_cells_help_each_other_at_three_recordings_only() -> None:
+    """Cells 0 to 7 are alike and scatter alike; there are too few of the others."""
     random = np.random.default_rng(3)
-    true = 2 * 4 / random.chisquare(4, 5000)
-    drawn = true * random.chisquare(6, 5000) / 6
-    together, freedom = shrunk(drawn, 6)
-    assert freedom[0] == pytest.approx(6 + 4 / 4, rel=0.05)
-    assert together == pytest.approx((4 * 2 + 6 * drawn) / 10, rel=0.05)
+    basis, comparison = random.normal(0, 0.02, (2, 12, 4))
+    alike = np.array([0] * 8 + [1] * 4)
+    three, four = (ratios(basis[:, :n], comparison[:, :n], alike) for n in (3, 4))
+    alone, alone_of_four = (ratios(basis[:, :n], comparison[:, :n], np.arange(12)) for n in (3, 4))
+    assert three.errors[8:] == pytest.approx(alone.errors[8:])
+    helped = three.errors[:8] != alone.errors[:8]
+    assert helped.sum() >= 5
+    assert three.freedom[:8][helped].min() > 4
+    assert four.errors == pytest.approx(alone_of_four.errors)
 
 
-def test_the_effect_of_a_recording_is_told_from_the_rest() -> None:
+def test_a_noisy_cell_is_left_alone() -> None:
     random = np.random.default_rng(4)
-    shared, rest = [], []
-    for _ in range(400):
-        parts = spread(random.normal(0, 0.03, 5) + random.normal(0, 0.01, (20, 5)))
-        shared.append(parts.shared)
-        rest.append(parts.rest.mean())
-    assert math.sqrt(np.mean(shared)) == pytest.approx(0.03, rel=0.05)
-    assert math.sqrt(np.mean(rest)) == pytest.approx(0.01, rel=0.06)
+    scatter = np.array([0.05, *[0.005] * 7])[:, None]
+    for _ in range(50):
+        sides = scatter * random.normal(size=(2, 8, 3))
+        assert ratios(*sides, ALIKE[:8]).errors[0] == pytest.approx(ratios(*sides, np.arange(8)).errors[0])
+
+
+def test_values_that_are_equal_to_all_digits_have_the_scatter_of_the_others() -> None:
+    random = np.random.default_rng(5)
+    basis, comparison = random.normal(0, 0.02, (2, 9, 4))
+    basis[0], comparison[0] = 1.0, 1.0
+    result = ratios(basis, comparison, ALIKE[:9])
+    assert result.errors[0] == pytest.approx(np.sqrt(sum(np.median(side[1:].var(axis=1, ddof=1)) for side in (
+        basis, comparison)) / 4))  # fmt: skip
+    assert ratios(np.ones((2, 3)), np.ones((2, 3)), ALIKE[:2]).errors.tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("recordings", [3, 6])
@@ -64,9 +78,9 @@ def test_intervals_cover_the_true_ratio(recordings: int, shared: float, rest: fl
             + scale * (random.normal(0, shared / 100, recordings) + random.normal(0, rest / 100, (cells, recordings)))
             for level, scale in ((0.0, 1.0), (true, unequal))
         ]
-        low, high = interval(ratios(*sides), np.full(cells, 0.05))
+        low, high = interval(ratios(*sides, ALIKE[:cells]), np.full(cells, 0.05))
         covered.append(((low <= true) & (true <= high)).mean())
-        none = ratios(sides[0], sides[1] - true)
+        none = ratios(sides[0], sides[1] - true, ALIKE[:cells])
         false_calls.append((stats.false_discovery_control(p_values(none, 0.05).difference) <= 0.05).any())
     error = 2.5 * np.std(covered) / math.sqrt(studies)
     assert 0.93 - error <= np.mean(covered) <= 0.97 + error
@@ -78,7 +92,7 @@ def test_ten_percent_are_found_with_three_recordings_a_side() -> None:
     random, found = np.random.default_rng(6), []
     for _ in range(150):
         sides = [random.normal(level, 0.03, (20, 3)) for level in (0.0, math.log(1.1))]
-        found.append((p_values(ratios(*sides), 0.05).difference <= 0.05).mean())
+        found.append((p_values(ratios(*sides, ALIKE[: len(sides[0])]), 0.05).difference <= 0.05).mean())
     assert np.mean(found) >= 0.8
 
 
@@ -87,26 +101,19 @@ def test_the_recordings_needed_decide_in_four_of_five_studies() -> None:
     (needed,) = recordings_needed(one, np.array([3.0]), math.log(1.05), 0.05)
     random, found = np.random.default_rng(7), []
     for _ in range(2000):
-        sides = (random.normal(level, 0.05, (1, int(needed))) for level in (0.0, math.log(1.07)))
-        found.append(p_values(ratios(*sides), 0.05).difference[0] <= 0.05)
+        sides = [random.normal(level, 0.05, (1, int(needed))) for level in (0.0, math.log(1.07))]
+        found.append(p_values(ratios(*sides, ALIKE[: len(sides[0])]), 0.05).difference[0] <= 0.05)
     assert np.mean(found) == pytest.approx(0.8, abs=0.04)
-
-
-def test_the_scatter_of_log_variances_is_a_trigamma() -> None:
-    """The fact that the shrinking rests on."""
-    random = np.random.default_rng(8)
-    logs = np.log(random.chisquare(4, 200_000))
-    assert logs.var() == pytest.approx(float(special.polygamma(1, 2)), rel=0.02)
 
 
 def test_what_shifts_a_whole_block_cancels_in_pairs() -> None:
     """The room warms by 20 % from run to run; the drives differ by 10 %."""
     random, covered, widths = np.random.default_rng(9), [], {True: [], False: []}
     for _ in range(100):
-        block = np.array([0.0, 0.2, 0.4]) + random.normal(0, 0.01, 3)
-        basis, comparison = (block + random.normal(0, 0.01, (8, 3)) for _ in range(2))
+        block = np.linspace(0.0, 0.4, FEWEST_BLOCKS) + random.normal(0, 0.01, FEWEST_BLOCKS)
+        basis, comparison = block + random.normal(0, 0.01, (2, 8, FEWEST_BLOCKS))
         for paired, found in widths.items():
-            low, high = interval(ratios(basis, comparison + math.log(1.1), paired=paired), np.full(8, 0.05))
+            low, high = interval(ratios(basis, comparison + math.log(1.1), ALIKE[:8], paired=paired), np.full(8, 0.05))
             found.append((high - low).mean())
             if paired:
                 covered.append(((low < math.log(1.1)) & (math.log(1.1) < high)).mean())

@@ -15,6 +15,7 @@ from drivelab.report.content import build
 from drivelab.report.document import Report
 from drivelab.report.numbers import TIMES
 from drivelab.tables.labels import KINDS
+from drivelab.tables.schemas import SHAPE
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width="640" height="400" fill="#eee"/></svg>'
 MIXES, BLOCKS = (0, 65, 100), (4096, 65536, 1048576)
@@ -71,7 +72,7 @@ def summary_row(drive: str, measurement: str, cell: str, metric: str, value: flo
         "disturbance_pct": None,
         "evidence": [f"{recording(drive, measurement)}/cells/0-round{round_:02d}-cell00" for round_ in range(4, 9)],
         "verdict": "steady", "taint_reason": None, "host_limit": None, "reduced": True, "virtual": True,
-        "clock": "wall", "recordings": [recording(drive, measurement)], **other,
+        "clock": "wall", "recordings": [recording(drive, measurement)], **dict.fromkeys(SHAPE), **other,
     }  # fmt: skip
 
 
@@ -114,7 +115,7 @@ def deltas(summary: pd.DataFrame) -> pd.DataFrame:
             "measurement": name[0], "protocol": name[0], "cell_label": name[1], "metric": name[2], "kind": basis.kind,
             "unit": basis.unit, "basis": "op7", "comparison": "op28", "basis_value": basis.value,
             "comparison_value": other.value, "basis_n": basis.n, "comparison_n": other.n, "delta_pct": delta_pct,
-            "asymptote_delta_pct": None, "disturbance_pct": None, "interval_low_pct": delta_pct - 4,
+            **dict.fromkeys(SHAPE), "asymptote_delta_pct": None, "disturbance_pct": None, "interval_low_pct": delta_pct - 4,
             "interval_high_pct": delta_pct + 4, "p_value": 0.001 if apart else 0.9,
             "p_adjusted": 0.002 if apart else 0.95, "equivalence_p": 0.99 if apart else 0.01,
             "equivalence_p_adjusted": 0.99 if apart else 0.02, "margin_pct": 5.0, "verdict": verdict,

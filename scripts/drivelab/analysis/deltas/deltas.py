@@ -24,7 +24,7 @@ from drivelab.analysis.deltas.recordings import Floats, Ratios, ratios
 from drivelab.analysis.values.summary import pooled
 from drivelab.analysis.verdict import CANNOT_TELL, NOT_COMPARED
 from drivelab.criteria.repeats import FEWEST
-from drivelab.tables.schemas import SCHEMAS
+from drivelab.tables.schemas import SCHEMAS, SHAPE
 
 MARGIN_PCT = 5.0
 """Differences within this margin are called the same (ours, equal to the threshold for repeats that agree)."""
@@ -210,6 +210,7 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
         delta(1.0, 1.0, str(pairs.loc[signs.isna(), "kind"].iloc[0]))
     logs = np.log((pairs["value_comparison"] / pairs["value_basis"]).where(positive))
     errors, freedom = np.full(len(pairs), np.nan), np.ones(len(pairs))
+    alike = pairs.groupby(["pattern_basis", "read_share_pct_basis"]).ngroup().fillna(-1).to_numpy(dtype=int)
     same_recordings: dict[tuple[Any, ...], list[int]] = {}
     for place, pair in enumerate(pairs.itertuples()):
         both = pair.logs_basis, pair.logs_comparison
@@ -219,8 +220,8 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
                    *map(len, both), *pair.recordings_basis, *pair.recordings_comparison)  # fmt: skip
             same_recordings.setdefault(key, []).append(place)
     for (is_paired, *_), places in same_recordings.items():
-        sides = (np.stack(pairs[f"logs_{side}"].iloc[places].tolist()) for side in _SIDES)
-        of_cells = ratios(*sides, paired=is_paired)
+        basis, comparison = (np.stack(pairs[f"logs_{side}"].iloc[places].tolist()) for side in _SIDES)
+        of_cells = ratios(basis, comparison, alike[places], paired=is_paired)
         errors[places], freedom[places] = of_cells.errors, of_cells.freedom
     return Ratios((signs * logs).to_numpy(dtype=float), errors, freedom, unsure(pairs))
 
@@ -233,6 +234,7 @@ def _described(pairs: pd.DataFrame) -> pd.DataFrame:
     either = {name: pairs[f"{name}_basis"].astype(bool) | pairs[f"{name}_comparison"] for name in flags}
     clocks = zip(pairs["clock_basis"], pairs["clock_comparison"], strict=True)
     return pairs[_SAME_VALUE].assign(
+        **{name: pairs[f"{name}_basis"] for name in SHAPE},
         basis=pairs["drive_basis"],
         comparison=pairs["drive_comparison"],
         **{**values, **counts, **either},

@@ -1,8 +1,8 @@
 """Say which difference a number of recordings can show, and how many recordings a difference needs.
 
 Both are for one comparison of two drives whose recordings scatter alike, by a two-sided t-test. A study adjusts its
-tests for their number, which needs more recordings if most cells are equal; shrinking the variances over cells
-(drivelab.analysis.deltas.recordings) needs fewer. docs/method.md has the power of the whole by simulation.
+tests for their number, which needs more recordings if most cells are equal. docs/method.md has the power of the whole
+by simulation.
 """
 
 from __future__ import annotations

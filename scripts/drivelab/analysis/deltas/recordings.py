@@ -1,60 +1,42 @@
 """Infer the ratio of two drives from their recordings.
 
-The unit of replication is the recording: purge, precondition, measure. The model of the logarithm of a value is
+The unit of replication is the recording: purge, precondition, measure. Each cell is judged by its own scatter: the
+error of a ratio of mean logarithms is Welch's (Biometrika 34, 1947), with Satterthwaite's degrees of freedom
+(Biometrics Bulletin 2, 1946). That covers whatever cells do differently: a recording that shifts only writes, one noisy
+cell among quiet ones, few I/Os beside many. If each run of both drives followed the run before, runs are blocks, and
+from FEWEST_BLOCKS on the differences within blocks count (Fisher, The Design of Experiments, 1935).
 
-    drive and cell + effect of the recording + rest,
+Three recordings a side know little of their scatter, so there, cells help each other if they are of one access pattern
+and read share, at least FEWEST_ALIKE of them, and scatter alike. The model of the logarithm of a value is then
 
-where the effect of a recording is the same for all cells of a measurement and metric: one purge, one state of the
-flash. If each run of both drives followed the run before, the runs are blocks, and the model is that of the differences
-within blocks (Fisher, The Design of Experiments, 1935). Else each drive has its own variances, and the error of a ratio
-is Welch's (Biometrika 34, 1947), with Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946) over all parts.
+    drive and cell + effect of the recording on these cells + rest,
 
-The variance of the rest is shrunk towards that of the other cells: moderated variances (Smyth, Statistical Applications
-in Genetics and Molecular Biology 3, 2004, section 6.2). Two things are more careful than there, because a study has
-tens of cells and not thousands of genes, and the scatter of reads and writes differs by more than the prior expects:
-the scatter of the variances is taken one standard error high, and a quarter of the prior's degrees of freedom counts.
-The effect of the recording is not shrunk: all cells share it, so they are one sample of it. Shrinking the sum of both
-as if cells were independent covers 90 % instead of 95 %.
+and the variance of the rest is half the cell's own and half the mean over the cells. The effect of the recording is one
+sample for all of them. docs/method.md has how often the intervals hold.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-Floats = npt.NDArray[np.float64]
+from drivelab.criteria.repeats import FEWEST
 
-FEWEST_CELLS = 3
-"""Fewest cells for shrinking variances, and for telling a recording's effect from the rest."""
+Floats = npt.NDArray[np.float64]
+FEWEST_ALIKE = 5
+"""Fewest like cells that help each other: fewer would not tell that one of them scatters more."""
+FEWEST_BLOCKS = 6
+"""Fewest blocks that count: of fewer, differences within blocks know too little of their scatter."""
 ROUNDING = 1e-9
 """Relative scatter and differences below this count as zero: they are floating-point rounding."""
-_CAUTION = 1.0
-"""Standard errors that are added to the excess scatter of the variances."""
-_COUNTED = 0.25
-"""Share of the prior's degrees of freedom that counts."""
-
-
-@dataclass(frozen=True)
-class Spread:
-    """Variance of the logarithm of one drive's values over its recordings, arrays of shape (cells,)."""
-
-    recordings: int
-    shared: float
-    """Variance of the effect of a recording on all cells."""
-    rest: Floats
-    """Variance of the rest, by cell, shrunk."""
-    rest_freedom: Floats
-    """Degrees of freedom of `rest`."""
-
-    @property
-    def error(self) -> Floats:
-        """Return the variance of the mean over the recordings."""
-        return (self.shared + self.rest) / self.recordings
+_OWN = 0.5
+"""Share of a cell's own variance among like cells."""
+_UNLIKE_GROUP, _UNLIKE_CELL = 0.3, 0.2
+"""p-values below which like cells, or one cell with more scatter than the others, are left to their own variance."""
 
 
 @dataclass(frozen=True)
@@ -90,70 +72,92 @@ def scatter_within(groups: Iterable[npt.ArrayLike]) -> tuple[float, int]:
     return squares, freedom
 
 
-def spread(logs: Floats) -> Spread:
-    """Return the parts of the variance of logarithms of shape (cells, recordings), at least two recordings."""
-    cells, recordings = logs.shape
-    freedom = recordings - 1
-    deviations = logs - logs.mean(axis=1, keepdims=True)
+Part = tuple[Floats, Floats | float]
+"""A part of the variance of ratios of mean logarithms, by cell, and its degrees of freedom."""
+
+
+def ratios(basis: Floats, comparison: Floats, alike: npt.NDArray[np.int_], *, paired: bool = False) -> Ratios:
+    """Return the ratios comparison/basis of all cells of a measurement and metric.
+
+    Both are logarithms of shape (cells, recordings), with at least two recordings. Cells with an equal number in
+    `alike` are of one access pattern and read share; a negative number is like no other. If the sides are `paired`,
+    recordings at the same place are of one block: what shifts a whole block, such as a warming room, cancels.
+    """
+    in_blocks = paired and basis.shape[1] >= FEWEST_BLOCKS
+    sides = [comparison - basis] if in_blocks else [basis, comparison]
+    variances, freedom = _together([_own(side) for side in sides])
+    if all(side.shape[1] == FEWEST for side in sides):
+        for group in np.unique(alike[alike >= 0]):
+            cells = np.flatnonzero(alike == group)
+            if len(cells) >= FEWEST_ALIKE:
+                shared, rests = zip(*(_parts(side[cells]) for side in sides), strict=True)
+                pooled = _together([part for pair in zip(shared, map(_shrunk, rests), strict=True) for part in pair])
+                chosen = _scatters_like_others(rests)
+                variances[cells[chosen]], freedom[cells[chosen]] = (values[chosen] for values in pooled)
+    logs = comparison.mean(axis=1) - basis.mean(axis=1)
+    return Ratios(logs, np.sqrt(variances), freedom, np.zeros(len(logs)))
+
+
+def _deviations(logs: Floats) -> Floats:
+    deviations: Floats = logs - logs.mean(axis=1, keepdims=True)
     deviations[np.ptp(logs, axis=1) <= ROUNDING] = 0.0
-    if cells < FEWEST_CELLS:
-        return Spread(recordings, 0.0, (deviations**2).sum(axis=1) / freedom, np.full(cells, float(freedom)))
+    return deviations
+
+
+def _own(logs: Floats) -> Part:
+    """Return the variance of each cell's mean by its own scatter.
+
+    Values that are equal to all digits are not known exactly if others scatter, they are rounded: their scatter is then
+    the median of the others.
+    """
+    recordings = logs.shape[1]
+    squares = (_deviations(logs) ** 2).sum(axis=1)
+    if (squares > 0).any():
+        squares = np.where(squares > 0, squares, np.median(squares[squares > 0]))
+    return squares / (recordings - 1) / recordings, recordings - 1.0
+
+
+def _parts(logs: Floats) -> tuple[Part, Part]:
+    """Return the variance of a mean by the effect that recordings have on all of these cells, and by the rest."""
+    cells, recordings = logs.shape
+    freedom = recordings - 1.0
+    deviations = _deviations(logs)
     effects = deviations.mean(axis=0)
     rest = ((deviations - effects) ** 2).sum(axis=1) / freedom * cells / (cells - 1)
     shared = max(float((effects**2).sum()) / freedom - float(rest.mean()) / cells, 0.0)
-    return Spread(recordings, shared, *shrunk(rest, freedom))
+    return (np.full(cells, shared / recordings), freedom), (rest / recordings, freedom)
 
 
-def shrunk(variances: Floats, freedom: int) -> tuple[Floats, Floats]:
-    """Return variances shrunk towards those of the other cells, and their degrees of freedom."""
-    cells = len(variances)
-    positive = variances[variances > 0]
-    if len(positive) < FEWEST_CELLS:
-        return variances, np.full(cells, float(freedom))
-    logs = np.log(positive) - _log_bias(freedom)
-    of_one = float(special.polygamma(1, freedom / 2))
-    excess = max(float(logs.var(ddof=1)) - of_one, 0.0)
-    fourth = float(special.polygamma(3, freedom / 2)) / len(positive)
-    error = math.sqrt(2 * (of_one + excess) ** 2 / (len(positive) - 1) + fourth)
-    prior_freedom = 2 * _trigamma_inverse(excess + _CAUTION * error)
-    prior = math.exp(float(logs.mean()) + _log_bias(prior_freedom))
-    together = (prior_freedom * prior + freedom * variances) / (prior_freedom + freedom)
-    return together, np.full(cells, min(freedom + _COUNTED * prior_freedom, freedom * (cells - 1.0)))
+def _shrunk(rest: Part) -> Part:
+    """Return variances half way to their mean, with the degrees of freedom of such a sum if all are equal."""
+    variances, freedom = rest
+    together = _OWN * variances + (1 - _OWN) * variances.mean()
+    return together, freedom / (_OWN**2 + (1 - _OWN**2) / len(variances))
 
 
-def _log_bias(freedom: float) -> float:
-    """Return the expected logarithm of a variance estimated with these degrees of freedom, for a true one of 1."""
-    return float(special.digamma(freedom / 2)) - math.log(freedom / 2)
-
-
-def ratios(basis: Floats, comparison: Floats, *, paired: bool = False) -> Ratios:
-    """Return the ratios comparison/basis of all cells of a measurement and metric.
-
-    Both are logarithms of shape (cells, recordings), with at least two recordings. If they are `paired`, recordings at
-    the same place are of one block: what shifts a whole block, such as a warming room, cancels.
-    """
-    sides = (spread(comparison - basis),) if paired else (spread(basis), spread(comparison))
-    variances = sum((side.error for side in sides), np.zeros(len(basis)))
-    squares = sum(
-        (
-            (side.shared / side.recordings) ** 2 / (side.recordings - 1)
-            + (side.rest / side.recordings) ** 2 / side.rest_freedom
-            for side in sides
-        ),
-        np.zeros(len(basis)),
-    )
+def _together(parts: Sequence[Part]) -> tuple[Floats, Floats]:
+    """Return the sum of variances, and its degrees of freedom; 1 for a sum of 0."""
+    variances = np.sum([variance for variance, _ in parts], axis=0)
+    squares = np.sum([variance**2 / freedom for variance, freedom in parts], axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = np.where(variances > 0, variances**2 / squares, 1.0)
-    return Ratios(comparison.mean(axis=1) - basis.mean(axis=1), np.sqrt(variances), freedom, np.zeros(len(basis)))
+        return variances, np.where(variances > 0, variances**2 / squares, 1.0)
 
 
-def _trigamma_inverse(value: float) -> float:
-    """Return y with trigamma(y) = value, by Newton's method (Smyth 2004, appendix)."""
-    y = 0.5 + 1 / value
-    for _ in range(50):
-        trigamma = float(special.polygamma(1, y))
-        step = trigamma * (1 - trigamma / value) / float(special.polygamma(2, y))
-        y += step
-        if abs(step / y) < 1e-10:
-            break
-    return y
+def _scatters_like_others(rests: Sequence[Part]) -> npt.NDArray[np.bool_]:
+    """Return whether each cell scatters like the others of its group; none does if their logarithms differ too much.
+
+    Their logarithms are compared with those of equal variances (chi-square), and each variance with the mean of the
+    others (F).
+    """
+    variances, freedom = np.stack([variance for variance, _ in rests]), float(np.mean([f for _, f in rests]))
+    sides, cells = variances.shape
+    if not (variances > 0).all():
+        return np.zeros(cells, dtype=bool)
+    logs = np.log(variances).sum(axis=0)
+    differing = ((logs - logs.mean()) ** 2).sum() / (sides * special.polygamma(1, freedom / 2))
+    if special.chdtrc(cells - 1, differing) < _UNLIKE_GROUP:
+        return np.zeros(cells, dtype=bool)
+    sums = variances.sum(axis=0)
+    to_others = sums / ((sums.sum() - sums) / (cells - 1))
+    larger = special.fdtrc(sides * freedom, sides * freedom * (cells - 1), to_others)
+    return np.asarray(larger >= _UNLIKE_CELL)

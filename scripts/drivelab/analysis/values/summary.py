@@ -28,7 +28,7 @@ from drivelab.criteria.settling import Floats, to_asymptote
 from drivelab.criteria.soundness import sound
 from drivelab.criteria.taint import told, worst
 from drivelab.tables.labels import KINDS
-from drivelab.tables.schemas import SCHEMAS
+from drivelab.tables.schemas import SCHEMAS, SHAPE
 
 Asymptotes = Mapping[tuple[str, str, str], float]
 """Asymptote relative to the average of the window, in percent, by recording, cell label and metric."""
@@ -134,12 +134,27 @@ def values_by_recording(
         *(() if application_runs is None else application_rows(application_runs, rse_threshold_pct)),
         *(() if load_rates is None else load_rows(load_rates)),
     ]
+    shapes = _shapes(measured)
     approached = asymptotes(measured[measured["kind"] == "loop"], steady_state)
     for single in singles:
         is_average = single["statistic"].startswith(WINDOW_AVERAGE)
         place = single["recording"], single["cell_label"], single["metric"]
         single["asymptote_pct"] = approached.get(place) if is_average else None
+        single.update(shapes.get(place[:2], {}))
     return singles
+
+
+def _shapes(cells: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return the columns of SHAPE by recording and cell label, where all rows of the label have the same.
+
+    `cells` are from `by_workload`; one of several workloads at the same time has none.
+    """
+    alone = cells.loc[cells["part"].isna(), ["recording", "cell_label", *SHAPE]].drop_duplicates()
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for recording, label, *values in alone.astype(object).itertuples(index=False):
+        shape = found.setdefault((recording, label), dict(zip(SHAPE, values, strict=True)))
+        shape.update({name: None for name, value in zip(SHAPE, values, strict=True) if shape[name] != value})
+    return found
 
 
 def summary_table(*args: Any, **kwargs: Any) -> pd.DataFrame:
@@ -177,8 +192,10 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
     statistics = (row["statistic"] for row in recordings)
     changes = (row.get("asymptote_pct") for row in recordings)
     approached = [math.log1p(change / 100) for change in changes if change is not None and change == change]
+    same = {name: first.get(name) if len({row.get(name) for row in recordings}) == 1 else None for name in SHAPE}
     return {
         **first,
+        **same,
         **(_geometric_mean(values) if positive else {"value": float(values.mean()), "rse_pct": None}),
         "n": len(values),
         "samples": values.tolist(),
