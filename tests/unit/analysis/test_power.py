@@ -34,9 +34,10 @@ def test_as_many_recordings_as_a_difference_needs_show_it() -> None:
 def test_the_scatter_is_pooled_over_all_values_with_several_recordings() -> None:
     random = np.random.default_rng(1)
     samples = [np.exp(random.normal(7.0, 0.02, 3)) for _ in range(2000)]
-    summary = pd.DataFrame({"scope": "recordings", "samples": samples})
-    alone = pd.DataFrame({"scope": "rounds", "samples": [[1.0, 2.0, 3.0]]})
-    scatter = scatter_of(pd.concat([summary, alone]))
+    summary = pd.DataFrame({"scope": "recordings", "metric": "iops", "samples": samples})
+    alone = pd.DataFrame({"scope": "rounds", "metric": "iops", "samples": [[1.0, 2.0, 3.0]]})
+    tail = pd.DataFrame({"scope": "recordings", "metric": "p9999_latency_us", "samples": [[1.0, 2.0, 3.0]] * 500})
+    scatter = scatter_of(pd.concat([summary, alone, tail]))
     assert scatter == pytest.approx(0.02, rel=0.05)
     assert scatter_of(alone) is None
     assert math.isclose(scatter_of(summary), scatter)

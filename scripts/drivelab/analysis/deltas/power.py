@@ -15,6 +15,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from drivelab.analysis.deltas.recordings import Floats, Ratios, scatter_within
+from drivelab.analysis.values.latency_values import NINES
 from drivelab.criteria.repeats import FEWEST
 
 POWER = 0.8
@@ -45,11 +46,13 @@ def recordings_for(scatter: float, difference: float, alpha: float) -> int | Non
 
 
 def scatter_of(summary: pd.DataFrame) -> float | None:
-    """Return the standard deviation of the logarithm between recordings, pooled over all values of table `summary`.
+    """Return the standard deviation of the logarithm between recordings, pooled over the values of table `summary`.
 
-    None if no drive and measurement has two recordings.
+    Percentiles, which scatter more than rates and means, do not count. None if no drive and measurement has two
+    recordings.
     """
-    squares, freedom = scatter_within(summary.loc[summary["scope"] == "recordings", "samples"])
+    of_recordings = summary[(summary["scope"] == "recordings") & ~summary["metric"].isin(NINES)]
+    squares, freedom = scatter_within(of_recordings["samples"])
     return math.sqrt(squares / freedom) if freedom else None
 
 
