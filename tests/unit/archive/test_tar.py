@@ -8,6 +8,7 @@ import os
 import random
 import subprocess
 import tarfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -80,10 +81,17 @@ def test_same_members_give_the_same_bytes() -> None:
 
 @given(place=st.integers(10, len(WHOLE) - 1), bit=st.integers(0, 7))
 def test_every_flipped_bit_is_detected(place: int, bit: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Except in the header of gzip, of which nothing is used."""
+    """Except in the header of gzip, of which nothing is used, and where the compressed form has a second way."""
     data = bytearray(WHOLE)
     data[place] ^= 1 << bit
-    assert alterations(bytes(data), tmp_path_factory.getbasetemp())
+    assert alterations(bytes(data), tmp_path_factory.getbasetemp()) or unpacked(data) == unpacked(WHOLE)
+
+
+def unpacked(data: bytes | bytearray) -> bytes | None:
+    try:
+        return gzip.decompress(data)
+    except (OSError, EOFError, zlib.error):
+        return None
 
 
 @given(length=st.integers(0, len(WHOLE) - 1))
