@@ -31,9 +31,6 @@ from drivelab.tables.schemas import SCHEMAS, VERSION
 
 _ALLOWED = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 """DuckDB parses DESCRIBE, SHOW and SUMMARIZE as SELECT."""
-_PIVOTING = ("PIVOT", "PIVOT_WIDER", "SELECT", "FROM", "WITH", "DESCRIBE", "SUMMARIZE", "(")
-"""First words of a PIVOT that only reads. DuckDB parses PIVOT without an IN list as two statements (MULTI): it creates
-a type from the values that it finds, in its own memory, and selects with it."""
 _CONFIG: Mapping[str, Any] = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
@@ -137,34 +134,16 @@ def _require_reading(sql: str) -> None:
         raise UserError(f"the query is not valid SQL: {_first_line(error)}; correct it") from None
     if len(statements) != 1:
         raise UserError(f"the query has {len(statements)} statements; give one")
-    words = _words(sql)
-    if words[0] == "EXPLAIN" and {"ANALYZE", "ANALYSE"} & set(words):
-        raise UserError("EXPLAIN ANALYZE is not allowed, because it runs the statement; use EXPLAIN without ANALYZE")
     kind = statements[0].type
-    if kind == duckdb.StatementType.MULTI and words[0] == "EXPLAIN":
+    if kind == duckdb.StatementType.EXPLAIN and re.search(r"\bANALY[SZ]E\b", sql, re.IGNORECASE):
+        raise UserError("EXPLAIN ANALYZE is not allowed, because it runs the statement; use EXPLAIN without ANALYZE")
+    if kind == duckdb.StatementType.MULTI:  # which creates a type from the values that it finds
+        raise UserError("a PIVOT needs a list of its values, because tables are read-only; list them with IN (…)")
+    if kind not in _ALLOWED:
         raise UserError(
-            "EXPLAIN of a PIVOT needs a list of values, because DuckDB would otherwise read the tables; "
-            "list the values with IN (…)"
+            f"{kind.name} is not allowed, because tables are read-only; use SELECT, PIVOT, EXPLAIN, DESCRIBE, SHOW or "
+            "SUMMARIZE"
         )
-    if kind not in _ALLOWED and not (kind == duckdb.StatementType.MULTI and words[0] in _PIVOTING):
-        # DuckDB has one kind for INSTALL and LOAD, and one for all statements with a PIVOT
-        is_vague = kind in (duckdb.StatementType.LOAD, duckdb.StatementType.MULTI)
-        raise UserError(
-            f"{words[0] if is_vague else kind.name} is not allowed, because tables are read-only; use SELECT, PIVOT, "
-            "EXPLAIN, DESCRIBE, SHOW or SUMMARIZE"
-        )
-
-
-def _words(sql: str) -> list[str]:
-    """Return the words and signs of a statement in capitals, without comments."""
-    tokens = duckdb.tokenize(sql)
-    ends = [place for place, _ in tokens[1:]] + [len(sql.encode())]
-    text = sql.encode()  # places are in bytes
-    return [
-        text[place:end].decode(errors="replace").strip().upper()
-        for (place, kind), end in zip(tokens, ends, strict=True)
-        if kind != duckdb.token_type.comment
-    ]
 
 
 def _carry_out(results: Results, sql: str, most_bytes: int, connection: Connection, parent: int) -> None:
