@@ -26,7 +26,7 @@ _OF_WORKLOAD = (
     "range_bytes", "range_start", "range_share", "segments", "rate_iops", "entropy",
 )  # fmt: skip
 """Columns that are fields of a cell with the same name."""
-_PERCENTILES = {
+PERCENTILES = {
     f"p{str(percent).replace('.', '')}_latency_us": percent for percent in (50, 90, 99, 99.9, 99.99, 99.999, 99.9999)
 }
 
@@ -63,6 +63,21 @@ def result_columns(
         **workload_columns(cell),
         "started": pd.Timestamp(started_s, unit="s", tz="UTC").floor("ms"),
         "elapsed_s": clock.elapsed_s,
+        **number_columns(result),
+        "min_latency_us": result.min_latency_us,
+        **percentile_columns(result),
+        "bytes_written_total": clock.bytes_written,
+        "gap_ms": facts.get("gap_ms", math.nan),
+        "idle_ms": facts.get("idle_ms", math.nan),
+        "after_gap": after_gap,
+        "ended_by": facts.get("ended_by"),
+        "in_window": facts.get("in_window", False),
+    }
+
+
+def number_columns(result: FioResult) -> dict[str, Any]:
+    """Return the columns of the numbers that any output of fio has."""
+    return {
         "runtime_s": result.runtime_s,
         "read_ios": result.read.ios,
         "write_ios": result.write.ios,
@@ -73,21 +88,18 @@ def result_columns(
         "read_bandwidth_mib_s": result.read.bandwidth_mib_s,
         "write_bandwidth_mib_s": result.write.bandwidth_mib_s,
         "mean_latency_us": result.mean_latency_us,
-        "min_latency_us": result.min_latency_us,
         "max_latency_us": result.max_latency_us,
-        **dict(zip(_PERCENTILES, result.percentiles_us(*_PERCENTILES.values()), strict=True)),
         "read_mean_latency_us": result.read.mean_latency_us,
         "write_mean_latency_us": result.write.mean_latency_us,
         "bytes_written": result.write.bytes,
-        "bytes_written_total": clock.bytes_written,
         "user_cpu_pct": result.user_cpu_pct,
         "system_cpu_pct": result.system_cpu_pct,
-        "gap_ms": facts.get("gap_ms", math.nan),
-        "idle_ms": facts.get("idle_ms", math.nan),
-        "after_gap": after_gap,
-        "ended_by": facts.get("ended_by"),
-        "in_window": facts.get("in_window", False),
     }
+
+
+def percentile_columns(result: FioResult) -> dict[str, float]:
+    """Return the columns of the latency's percentiles, from its bins."""
+    return dict(zip(PERCENTILES, result.percentiles_us(*PERCENTILES.values()), strict=True))
 
 
 def workload_columns(cell: Cell) -> dict[str, Any]:

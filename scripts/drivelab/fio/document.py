@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -233,9 +233,9 @@ def _together(groups: list[FioResult]) -> FioResult:
 
     return replace(
         groups[0],
-        read=_sum([group.read for group in groups]),
-        write=_sum([group.write for group in groups]),
-        trim=_sum([group.trim for group in groups]),
+        read=sum_of([group.read for group in groups]),
+        write=sum_of([group.write for group in groups]),
+        trim=sum_of([group.trim for group in groups]),
         started=min(group.started for group in groups),
         thread_time_s=math.fsum(times_s),
         user_cpu_pct=cpu_pct("user_cpu_pct"),
@@ -244,7 +244,7 @@ def _together(groups: list[FioResult]) -> FioResult:
     )
 
 
-def _sum(parts: list[Direction]) -> Direction:
+def sum_of(parts: Sequence[Direction]) -> Direction:
     """Return one direction of several simultaneous workloads."""
     busy = [part for part in parts if part.ios]
     if len(busy) < 2:

@@ -133,8 +133,8 @@ def _recording(drive: str, root: Path, runs: Sequence[Run], left_out: Sequence[s
     if len({run.virtual for run in runs}) > 1:
         raise UserError(f"{root}: has files of fio and of drivelab's virtual clock; import one kind at a time")
     ordered = sorted(runs, key=lambda run: run.started)
-    _refuse_versions(root, ordered)
-    refuse_unlike_repeats(root, ((run.cell.label, run.path, run.options) for run in ordered))
+    of_version = ((run, {"fio version": run.fio_version, **run.options}) for run in ordered)
+    refuse_unlike_repeats(root, ((run.cell.label, run.path, options) for run, options in of_version))
     _refuse_copies(ordered)
     places = {label: place for place, label in enumerate(dict.fromkeys(run.cell.label for run in ordered))}
     rounds = dict.fromkeys(places, 0)
@@ -205,18 +205,6 @@ def _refuse_copies(ordered: Sequence[Run]) -> None:
         if key in known:
             raise UserError(f"{run.path}: is the same run as {known[key]}; leave one of the two files out")
         known[key] = run.path
-
-
-def _refuse_versions(root: Path, runs: Sequence[Run]) -> None:
-    """Raise UserError if pooled repeats of a workload come from several versions of fio."""
-    versions: dict[str, str] = {}
-    for run in runs:
-        if versions.setdefault(run.cell.label, run.fio_version) != run.fio_version:
-            both = f"{versions[run.cell.label]} and {run.fio_version}"
-            raise UserError(
-                f"{root}: has repeats of {run.cell.label} from several versions of fio, {both}, which are never "
-                "pooled; import one version at a time"
-            )
 
 
 def _spelled(name: str) -> str:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from drivelab.collect.cell_rows import PERCENTILES, number_columns, percentile_columns
 from drivelab.fio.consistency import contradiction, least_below_zero
-from drivelab.fio.document import MIB, Direction, FioResult, weighted_mean
+from drivelab.fio.document import MIB, Direction, FioResult, sum_of
 from drivelab.plan.cell import Cell
-
-_PERCENTILES = {"50": 50.0, "90": 90.0, "99": 99.0, "999": 99.9, "9999": 99.99, "99999": 99.999, "999999": 99.9999}
-"""By the part of the column name."""
 
 _MAX_EXCESS_SHARE, _MAX_EXCESS_MS = 0.02, 50.0
 """How much longer than its I/O a process may run: a share, plus a time for start and end."""
@@ -44,6 +41,8 @@ def measured(jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, s
         results[0],
         read=_sum_of([result.read for result in results]),
         write=_sum_of([result.write for result in results]),
+        user_cpu_pct=sum(result.user_cpu_pct for result in results) / len(jobs),
+        system_cpu_pct=sum(result.system_cpu_pct for result in results) / len(jobs),
     )
     if not total.ios:
         raise RefusalError("has no I/O", "leave the file out and measure again")
@@ -53,33 +52,17 @@ def measured(jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, s
             raise RefusalError(f"has {direction.ios} {name}s, which contradicts its options", "leave the file out")
     if any(job.get("trim", {}).get("total_ios") for job in jobs):
         raise RefusalError("contains trims", "leave the file out")
-    values = {
-        "runtime_s": total.runtime_s,
-        "iops": total.iops,
-        "bandwidth_mib_s": total.bandwidth_mib_s,
-        "mean_latency_us": total.mean_latency_us,
-        "max_latency_us": total.max_latency_us,
-        "bytes_written": total.write.bytes,
-        "user_cpu_pct": sum(result.user_cpu_pct for result in results) / len(jobs),
-        "system_cpu_pct": sum(result.system_cpu_pct for result in results) / len(jobs),
-    }
-    for name, direction in directions.items():
-        values |= {
-            f"{name}_ios": direction.ios,
-            f"{name}_iops": direction.iops,
-            f"{name}_bandwidth_mib_s": direction.bandwidth_mib_s,
-            f"{name}_mean_latency_us": direction.mean_latency_us,
-        }
+    values = number_columns(total)
     if negative := [name for name, value in values.items() if value < 0]:
         raise RefusalError(f"has a negative value, {negative[0].replace('_', ' ')}", "leave the file out")
-    for name in ("runtime_s", "iops", "bandwidth_mib_s", "mean_latency_us"):
-        if not (math.isfinite(values[name]) and values[name] > 0):
-            raise RefusalError(f"has no number for {name.replace('_', ' ')}", "leave the file out")
     for result in results:
         if (problem := least_below_zero(result)) is not None:
             raise RefusalError(f"has a negative value, the {problem}", "leave the file out")
         if (problem := contradiction(result, cell)) is not None:
             raise RefusalError(f"contradicts itself: {problem}", "leave the file out")
+    for name in ("runtime_s", "iops", "bandwidth_mib_s", "mean_latency_us"):
+        if not (math.isfinite(values[name]) and values[name] > 0):
+            raise RefusalError(f"has no number for {name.replace('_', ' ')}", "leave the file out")
     return {**values, **dict(_percentiles(jobs, total))}
 
 
@@ -139,19 +122,8 @@ def _direction(part: Mapping[str, Any]) -> Direction:
 
 def _sum_of(parts: Sequence[Direction]) -> Direction:
     """Return reads or writes of all jobs, without bins if a job has none."""
-    used = [part for part in parts if part.ios] or [parts[0]]
-    bins = sum((Counter(part.bins) for part in used), Counter[int]()) if all(part.bins for part in used) else {}
-    return Direction(
-        ios=sum(part.ios for part in parts),
-        bytes=sum(part.bytes for part in parts),
-        runtime_s=max(part.runtime_s for part in parts),
-        iops=math.fsum(part.iops for part in parts),
-        bandwidth_mib_s=math.fsum(part.bandwidth_mib_s for part in parts),
-        mean_latency_us=weighted_mean(*((part.ios, part.mean_latency_us) for part in parts)),
-        max_latency_us=max(part.max_latency_us for part in used),
-        bins=bins,
-        latencies=sum(part.latencies for part in parts),
-    )
+    total = sum_of(parts)
+    return total if all(part.bins for part in parts if part.ios) else replace(total, bins={})
 
 
 def _percentiles(jobs: Sequence[Mapping[str, Any]], total: FioResult) -> Iterator[tuple[str, float]]:
@@ -160,15 +132,12 @@ def _percentiles(jobs: Sequence[Mapping[str, Any]], total: FioResult) -> Iterato
     They come from the bins of json+, else from fio's percentiles if there is one direction of one job.
     """
     if all(direction.bins for direction in (total.read, total.write) if direction.ios):
-        values = total.percentiles_us(*_PERCENTILES.values())
-        yield from zip((f"p{name}_latency_us" for name in _PERCENTILES), values, strict=True)
+        yield from percentile_columns(total).items()
         return
     used = [part for job in jobs for part in (job["read"], job["write"]) if part["total_ios"]]
     if len(used) == 1:
         known = {float(name): value for name, value in used[0]["lat_ns"].get("percentile", {}).items()}
-        yield from (
-            (f"p{n}_latency_us", known[percent] / 1000) for n, percent in _PERCENTILES.items() if percent in known
-        )
+        yield from ((name, known[percent] / 1000) for name, percent in PERCENTILES.items() if percent in known)
 
 
 _WITHOUT_LATENCY = ("gtod_reduce", "disable_lat")

@@ -244,7 +244,7 @@ def _run(number: int, changed: Mapping[str, Any] = {}, **more: Any) -> dict[str,
 UNLIKE = {
     "a copy": ([_run(0), _run(0)], r"1\.json: is the same run as .*0\.json; leave one of the two files out"),
     "versions": ([_run(number, **{"fio version": f"fio-3.3{number // 2}"}) for number in range(3)],
-                 r"several versions of fio, 3\.30 and 3\.31, which are never pooled; import"),
+                 r"fio version=3\.30 .* and fio version=3\.31 .*, which are never pooled; import"),
     "virtual": ([_of_virtual_clock(), _run(60, {"filename": "VIRTUAL-OP7"})],
                 "of fio and of drivelab's virtual clock; import one kind"),
     "targets": ([_run(number, {"filename": f"/dev/sd{number}"}) for number in range(2)], "/dev/sd0, /dev/sd1"),
