@@ -1,4 +1,4 @@
-"""Show what a plan does: fio commands ready to type, and a description of each step without fio."""
+"""Show what a plan does: each step, with its fio commands ready to type."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from drivelab.campaign.procedure import describe
 from drivelab.core.units import format_duration
 from drivelab.fio.job import job_text
-from drivelab.plan.cell import Cell, pause_s, rounds_at_least, rounds_at_most
+from drivelab.plan.cell import Cell
 from drivelab.plan.file_system import BLOCK_BYTES
-from drivelab.plan.loops import load_words
 from drivelab.plan.plan import Plan
 from drivelab.run.file_system_device import arguments as mkfs_arguments
 from drivelab.run.fill import MOST_RESTS, passes, probe_cell, probes
@@ -26,12 +26,15 @@ _Command = Callable[[Cell, int], str]
 
 
 def fio_commands(plan: Plan, device: str, capacity_bytes: int, logical_block_bytes: int) -> Iterator[tuple[str, str]]:
-    """Yield the purpose and text of each command, in the order of execution.
+    """Yield the purpose and text of each command, in the order of execution; the text is empty without a command.
 
     A loop gives the commands of its first round; later rounds differ only in the random seed. A cell at a point has no
     command in advance.
     """
-
+    if "traces" in plan.subject:
+        yield f"traces: {', '.join(trace['name'] for trace in plan.subject['traces'])}", ""
+    if "application" in plan.subject:
+        yield f"application: {plan.subject['application']['name']}, on a file system on the drive", ""
     if "array_state" in plan.subject:
         yield "array", f"must be {plan.subject['array_state']} when the measurement starts; drivelab fails no member"
     file_system = plan.file_system
@@ -66,18 +69,12 @@ def fio_commands(plan: Plan, device: str, capacity_bytes: int, logical_block_byt
         yield "at the same time", f"the drives with the serials {serials} start each step together"
     for number, step in enumerate(plan.subject["measure"]):
         ((kind, fields),) = step.items()
+        title, details = describe(step)
+        yield f"step {number + 1}, {title}", "" if "cells" in fields else "; ".join(details)
         if kind == "loop":
             yield from _loop(plan, number, fields, command)
         elif kind == "soak":
             yield _soak(plan, number, fields, capacity_bytes, command)
-        elif kind == "idle":
-            yield "idle", f"no I/O for {format_duration(fields['time_s'])}"
-        elif kind == "application":
-            yield _application(plan, fields)
-        elif kind == "load":
-            yield "load", load_words(fields)
-        else:
-            yield _replay(plan, fields)
 
 
 def _arguments(job: str) -> Iterator[str]:
@@ -87,8 +84,6 @@ def _arguments(job: str) -> Iterator[str]:
 
 
 def _loop(plan: Plan, step: int, fields: Mapping[str, Any], command: _Command) -> Iterator[tuple[str, str]]:
-    if "streams" in fields:
-        yield _streams(plan, fields["streams"])
     first = "cold round 1" if fields.get("cold_rounds") else "round 1"
     for index, mapping in enumerate(fields.get("cells", [])):
         if _at_point(fields, mapping):
@@ -96,10 +91,6 @@ def _loop(plan: Plan, step: int, fields: Mapping[str, Any], command: _Command) -
         else:
             cell = Cell(**mapping)
             yield f"{first}, {cell.label}", command(cell, plan.seed(f"cells/{step}-round01-cell{index:02d}"))
-    pauses_s = sorted({pause_s(fields, cell["runtime_s"]) for cell in fields.get("cells", [fields.get("streams")])})
-    if pauses_s != [0.0]:
-        span = " to ".join(f"{seconds:g} s" for seconds in dict.fromkeys((pauses_s[0], pauses_s[-1])))
-        yield "pause", f"no I/O for {span} after each cell"
 
 
 def _soak(plan: Plan, step: int, fields: Mapping[str, Any], capacity_bytes: int, command: _Command) -> tuple[str, str]:
@@ -124,35 +115,3 @@ def _point(point: Mapping[str, Any]) -> str:
         f"the threads and queue depth at which step {point['step'] + 1} reaches {point['name'].upper()} IOPS "
         f"below {limit}"
     )
-
-
-def _application(plan: Plan, fields: Mapping[str, Any]) -> tuple[str, str]:
-    name = plan.subject["application"]["name"]
-    return f"application {name}", f"on a file system on the drive; {_runs(fields)}"
-
-
-def _streams(plan: Plan, streams: Mapping[str, Any]) -> tuple[str, str]:
-    demand = ", ".join(f"T{t}Q{q}" for t in streams["threads"] for q in streams["queue_depth"])
-    return (
-        f"round 1, streams of {plan.subject['traces'][0]['name']}",
-        f"each of the {streams['most']} most frequent streams, read from the trace at run time, at {demand}",
-    )
-
-
-def _replay(plan: Plan, fields: Mapping[str, Any]) -> tuple[str, str]:
-    from drivelab.plan.replay_choice import ReplayChoice  # imports pyarrow, which is slow; only replays need it
-
-    names = ", ".join(trace["name"] for trace in plan.subject["traces"])
-    choice = ReplayChoice.from_mapping(fields["choice"]).words()
-    parts = [f"the native engine, {choice}", _runs(fields)]
-    if fields["prefill"] == "footprint":
-        parts.append("blocks that the trace reads are written beforehand")
-    if "phase" in fields:
-        parts.append(f"phase {fields['phase']}, {fields['phase_pass']}")
-    return f"replay of {names}", "; ".join(parts)
-
-
-def _runs(fields: Mapping[str, Any]) -> str:
-    least, most = rounds_at_least(fields["until"]), rounds_at_most(fields["until"])
-    runs = f"passes: {most}" if "passes" in fields["until"] else f"warm runs: {least} to {most}"
-    return f"cold runs: {fields['cold_runs']}, {runs}"

@@ -122,14 +122,20 @@ def _fill(fill: Mapping[str, Any]) -> str:
 
 def _measure(plan: Plan, subject: Subject) -> Iterator[Part]:
     for number, step in enumerate(plan.subject["measure"]):
-        ((kind, fields),) = step.items()
+        (kind,) = step
         known = kind != "application" and (kind != "replay" or subject.traces)
-        title, details = _DESCRIBE[kind](fields)
-        if "phase" in fields:
-            value = f" {fields['phase_value']}" if "phase_value" in fields else ""
-            title = f"[{fields['phase']}{value or ' ' + str(fields['phase_pass'])}] {title}"
+        title, details = describe(step)
         estimated = _estimate(plan, subject, {"purge": "none"}, step) if known else None
         yield Part(f"step {number + 1}, {title}", tuple(details), estimated)
+
+
+def describe(step: Mapping[str, Any]) -> tuple[str, list[str]]:
+    """Return what a step does, and details."""
+    ((kind, fields),) = step.items()
+    title, details = _DESCRIBE[kind](fields)
+    if "phase" in fields:
+        title = f"[{fields['phase']} {fields.get('phase_value', fields.get('phase_pass'))}] {title}"
+    return title, details
 
 
 def _estimate(plan: Plan, subject: Subject, condition: Mapping[str, Any], *steps: Mapping[str, Any]) -> Estimate:
@@ -248,7 +254,8 @@ def _replay(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
     from drivelab.plan.replay_choice import ReplayChoice  # imports pyarrow, which is slow; only replays need it
 
     issued = f", issued by {' and '.join(ISSUED[way] for way in fields['issued'])}" if "issued" in fields else ""
-    return f"replay: {_runs(fields)}, {ReplayChoice.from_mapping(fields['choice']).words()}{issued}", []
+    prefill = ", after a write of all blocks that it reads" if fields["prefill"] == "footprint" else ""
+    return f"replay: {_runs(fields)}, {ReplayChoice.from_mapping(fields['choice']).words()}{issued}{prefill}", []
 
 
 def _application(fields: Mapping[str, Any]) -> tuple[str, list[str]]:

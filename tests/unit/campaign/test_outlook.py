@@ -62,15 +62,17 @@ def test_every_cell_has_its_command(campaign: Campaign) -> None:
     commands = list(fio_commands(plan, "/dev/x", 64 << 20, 4096))
     purposes = [purpose for purpose, _ in commands]
     assert purposes[0] == "preconditioning"
-    assert len(commands) == 1 + len(plan.subject["measure"][0]["loop"]["cells"])
-    assert all(command.startswith("fio --name=cell --filename=/dev/x ") for _, command in commands)
-    seeds = {re.search(r"--randseed=(\d+)", command)[1] for _, command in commands}  # type: ignore[index]
-    assert len(seeds) == len(commands)
+    assert purposes[1].startswith("step 1, loop: ")
+    texts = [command for _, command in commands if command]
+    assert len(texts) == 1 + len(plan.subject["measure"][0]["loop"]["cells"])
+    assert all(command.startswith("fio --name=cell --filename=/dev/x ") for command in texts)
+    seeds = {re.search(r"--randseed=(\d+)", command)[1] for command in texts}  # type: ignore[index]
+    assert len(seeds) == len(texts)
 
 
 def test_the_listed_commands_are_the_executed_ones(campaign: Campaign) -> None:
     plan = next(planned.plan for planned in campaign.plans if planned.plan.measurement == "pts-write-saturation")
-    (_, command), *_ = fio_commands(plan, "/dev/x", 64 << 20, 4096)
+    command = next(text for purpose, text in fio_commands(plan, "/dev/x", 64 << 20, 4096) if "soak, " in purpose)
     assert "--status-interval=1 " in command
     assert "--runtime=5000ms" in command
     assert f"--randseed={plan.seed('cells/0-soak-part1')}" in command
@@ -78,7 +80,9 @@ def test_the_listed_commands_are_the_executed_ones(campaign: Campaign) -> None:
 
 def test_a_replay_is_named(campaign: Campaign) -> None:
     plan = next(planned.plan for planned in campaign.plans if planned.plan.measurement == "trace-replay")
-    assert [purpose for purpose, _ in fio_commands(plan, "/dev/x", 64 << 20, 4096)][-1] == "replay of sqlite"
+    purposes = [purpose for purpose, _ in fio_commands(plan, "/dev/x", 64 << 20, 4096)]
+    assert purposes[0] == "traces: sqlite"
+    assert purposes[-1].startswith("step 1, replay: ")
 
 
 def made(*measure: dict[str, Any], **change: Any) -> Plan:
@@ -125,16 +129,14 @@ def test_steps_without_a_command_are_described(project: Path) -> None:
         list(fio_commands(planned.plan, "/dev/x", 64 << 20, 4096))
         for planned in Campaign.load("config/mine.yaml").plans
     )
-    assert len(consistency) == 1 + 2 * 7
-    assert "--bsrange=4096-1048576" in consistency[1][1]
-    assert consistency[2] == (
-        "replay of b, a",
-        "the native engine, idle capped at 10 ms; cold runs: 0, passes: 1; phase degradation, 1",
-    )
-    assert consistency[-2] == ("idle", "no I/O for 8 s")
-    assert streams_[-1][0] == "round 1, streams of a"
-    assert streams_[-1][1].endswith("at T2Q8")
-    assert "depth; cold runs: 1, warm runs: 3 to 7" in asap[-1][1]
+    purposes = [purpose for purpose, _ in consistency]
+    assert purposes[0] == "traces: b, a"
+    assert "--bsrange=4096-1048576" in consistency[3][1]
+    assert purposes[4] == "step 2, [degradation 1s] replay: 1 passes, idle capped at 10 ms"
+    assert consistency[-2] == ("step 13, [recovery 8s] idle: 8 s", "")
+    assert streams_[-1][0].startswith("step 1, loop: 5 to 25 rounds of each of the trace's 3 most frequent streams")
+    assert streams_[-1][1] == "T2Q8"
+    assert asap[-1][0].startswith("step 1, replay: 1 cold and 3 to 7 warm runs")
 
 
 CELL = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,

@@ -149,4 +149,5 @@ def _show(campaign: Campaign, planned: Planned, rows: Mapping[str, Outlook]) -> 
         return
     block = logical_block_bytes_of(planned.plan)
     for purpose, command in fio_commands(planned.plan, row.device, row.capacity_bytes, block):
-        print(f"    {purpose}" + (" (simulated)" if planned.plan.clock == "virtual" else f":\n        {command}"))
+        how = " (simulated)" if planned.plan.clock == "virtual" else f":\n        {command}"
+        print(f"    {purpose}{how if command else ''}")
