@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,14 +9,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from drivelab.campaign.estimate import assumed_mib_s
 from drivelab.campaign.outlook import ASSUMED_CAPACITY_BYTES, Estimates
 from drivelab.campaign.planning import STAGES, Campaign
 from drivelab.campaign.subjects import capacity_bytes_of
 from drivelab.campaign.unfinished import Inventory, Unfinished, folders, last_words, unfinished_of
-from drivelab.core.files import open_regular
 from drivelab.core.grouping import grouped
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
@@ -26,10 +22,8 @@ from drivelab.plan.study import ANY_HOST, Study
 from drivelab.recording.checksums import MANIFEST, misplaced
 from drivelab.recording.folders import worked_s
 from drivelab.recording.writer import read_object
-from drivelab.run.fill import FOLDER
 from drivelab.run.places import RESERVED_S
 from drivelab.run.progress import Status, read_status, state_now
-from drivelab.telemetry import sampler
 
 STATES = ("failed", "interrupted", "silent", "running", "between stages", "to do", "done")
 """States of a drive; the states that need attention come first."""
@@ -37,8 +31,6 @@ _ENOUGH = 9
 """Recordings used to predict a measurement's duration; there may be thousands."""
 _MOST_DONE = 0.9
 """Largest share of the expected duration that an unfinished measurement counts as done."""
-_TAIL_BYTES = 16384
-_LEAST_SPAN_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -57,9 +49,6 @@ class DriveStatus:
     """Recording of the present or last stage."""
     stage: str | None = None
     text: str | None = None
-    round: int | None = None
-    rounds_at_most: int | None = None
-    iops: float | None = None
     since_s: float | None = None
     """When the stage began or failed, Unix time in seconds."""
     seen_s: float | None = None
@@ -172,15 +161,16 @@ def _by_status(
         row = _with_next(campaign, row, recordings.left, at, status.stage)
         continues = (at is not None or row.done > 0) and time.time() - status.at_s < RESERVED_S
         return replace(row, state="between stages") if continues else row
-    row = replace(row, state=state, reason=status.reason, round=status.round, rounds_at_most=status.rounds_at_most)
+    row = replace(row, state=state, reason=status.reason)
     if state == "interrupted":
         row = replace(row, reason=last_words(recordings.results, status))
     if at is not None and state != "failed":
-        part, until_s = recordings.part(at.recording), status.at_s if state in ("running", "silent") else None
+        until_s = status.at_s if state in ("running", "silent") else None
         expected_s = remaining.expected_s(at)
         if row.left_s is not None and expected_s is not None:
-            row = replace(row, left_s=row.left_s - min(worked_s(part, until_s), _MOST_DONE * expected_s))
-        row = row if until_s is None else replace(row, iops=_iops_now(part, status))
+            row = replace(
+                row, left_s=row.left_s - min(worked_s(recordings.part(at.recording), until_s), _MOST_DONE * expected_s)
+            )
     return row
 
 
@@ -215,32 +205,3 @@ def _with_failed(row: DriveStatus, recordings: Inventory, status: Status | None)
         text=None, since_s=None, next_recording=None, next_stage=None,
         unfinished=tuple(measurement for measurement in row.unfinished if measurement is not first),
     )  # fmt: skip
-
-
-def _iops_now(part: Path, status: Status) -> float | None:
-    """Return the present IOPS from the kernel's counters in the last samples, else from the last finished cell."""
-    folder = part / FOLDER if status.stage == "precondition" else part
-    samples = [sample for sample in _last_samples(folder / sampler.NAME) if "reads" in sample and "writes" in sample]
-    for early in reversed(samples[:-1]):
-        span_s = samples[-1]["at_s"] - early["at_s"]
-        if span_s >= _LEAST_SPAN_S:
-            done = sum(float(samples[-1][key] - early[key]) for key in ("reads", "writes"))
-            return round(max(done, 0.0) / float(span_s), 1)
-    return status.iops
-
-
-def _last_samples(path: Path) -> list[dict[str, Any]]:
-    """Return the last complete lines of a file that another process is writing."""
-    try:
-        with open_regular(path) as file:
-            file.seek(max(file.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
-            lines = file.read().splitlines(keepends=True)[1:]
-    except OSError:
-        return []
-    samples = []
-    for line in lines:
-        try:
-            samples.append(dict(json.loads(line)))
-        except (ValueError, TypeError):
-            continue
-    return samples

@@ -91,13 +91,6 @@ class _Loop:
         only_reads = self.cells[place[1]].read_share == 100
         return "phase" not in self.fields and (only_reads or rounds_at_most(self.fields["until"]) > 1)
 
-    def place(self, place: Place) -> dict[str, int]:
-        """Return the place for `Progress.note`."""
-        number, cold = place[0], self.history.cold_rounds
-        if self.history.is_cold(number):
-            return {"round": number, "rounds_at_most": cold}
-        return {"round": number - cold, "rounds_at_most": rounds_at_most(self.fields["until"])}
-
     def folder(self, place: Place) -> str:
         return f"cells/{self.step}-round{place[0]:02d}-cell{place[1]:02d}"
 
@@ -118,7 +111,6 @@ def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: P
     fraction = loop.history.cells_done / loop.history.most_cells
     after_s = loop.pause_after(cell)
     kept_s = pauses.keep(f"before {text}", fraction, index)
-    progress.note(**loop.place(place))
     if not bench.has_prepared:
         progress.say(text, fraction)
     numbers = {"step": loop.step, "round": round_number, "cell": index}
@@ -147,7 +139,6 @@ def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: P
             marks["idle_ms"] = idle_ms
         pauses.owe(after_s)
     values = metrics(result)
-    progress.note(iops=round(values["iops"], 1))
     append = bench.recording.append_soon if bench.has_prepared else bench.recording.append
     append("cell", **numbers, workload=cell.to_mapping(), metrics=values, **marks, **facts)
     loop.history.add(index, values)

@@ -51,11 +51,6 @@ class Status:
     """Boot ID of the host's kernel: if the host has another boot ID now, the process is gone."""
     process: str = ""
     """Start of the process in ticks since boot, because process IDs recur, and its PID namespace."""
-    round: int | None = None
-    """Round of a loop, from 1; cold rounds are counted separately."""
-    rounds_at_most: int | None = None
-    iops: float | None = None
-    """IOPS of the last finished cell."""
     failures: int = 0
     """Failures of the recording's stages since the drive was last used for another recording."""
 
@@ -87,14 +82,14 @@ class Progress:
         for a measurement that was killed, or that failed and was not retried.
         """
         refuse_elsewhere(self._plan)
-        before = _status_in(status_path(self._plan))
+        before, failures = _status_in(status_path(self._plan)), 0
         if before is not None and before.recording != self._plan.recording:
             _refuse_to_lose(self._plan, before)
             _put_aside(self._plan, before)
         elif before is not None:
-            self.note(failures=before.failures)
+            failures = before.failures
         _aside(self._plan, self._plan.recording).unlink(missing_ok=True)
-        self._put(host=this_host(), boot_id=boot_id(), process=process_start(os.getpid()))
+        self._put(host=this_host(), boot_id=boot_id(), process=process_start(os.getpid()), failures=failures)
         self._heartbeat.start()
         return self
 
@@ -114,16 +109,11 @@ class Progress:
 
     def begin(self, stage: str) -> None:
         """Start another stage within the same process."""
-        self._put(stage=stage, since_s=time.time(), text="begins", fraction=0.0, round=None, rounds_at_most=None)
+        self._put(stage=stage, since_s=time.time(), text="begins", fraction=0.0)
 
     def say(self, text: str, fraction: float) -> None:
         """Report the present activity; see `Status`."""
         self._put(text=text, fraction=round(min(fraction, 1.0), 4))
-
-    def note(self, **facts: Any) -> None:
-        """Set `round`, `rounds_at_most` or `iops`, written with the next `say`."""
-        with self._lock:
-            self._status = replace(self._status, **facts)
 
     def _put(self, **changes: Any) -> None:
         with self._lock:

@@ -105,7 +105,7 @@ def test_the_recordings_determine_the_clock(plans: list[Plan], monkeypatch: pyte
     assert rows()["op7"].state == "done"
 
 
-def test_a_running_drive_shows_round_iops_and_time_left(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_drive_shows_its_round_and_time_left(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[DriveStatus] = []
     say = Progress.say
 
@@ -118,15 +118,12 @@ def test_a_running_drive_shows_round_iops_and_time_left(plans: list[Plan], monke
     run_stages(plans[1])
     run_stages(plans[0])
     row = seen[-1]
-    assert (row.state, row.stage, row.round) == ("running", "measure", 3)
-    assert row.rounds_at_most is not None
-    assert row.rounds_at_most >= 3
-    assert (row.iops or 0) > 0
+    assert (row.state, row.stage) == ("running", "measure")
     assert row.recording == plans[0].recording
     assert 0 < (row.left_s or 0) < worked_s(plans[1].recording_path)
     (line,) = status_lines("mine", [row], time.time())[1:]
     assert "running" in line
-    assert "IOPS" in line
+    assert "round 3 of at most" in line
     assert "left" in line
 
 
@@ -176,23 +173,6 @@ def test_between_two_recordings_the_next_one_is_shown(project: Path) -> None:
 def test_a_status_of_a_removed_measurement_is_ignored(plans: list[Plan]) -> None:
     put(plans[0], recording=plans[0].recording.replace("pts-iops", "pts-latency"), state="done", stage="purge")
     assert rows()["op7"].state == "to do"
-
-
-def test_live_iops_come_from_the_kernels_counters(plans: list[Plan]) -> None:
-    put(plans[0], iops=7.0)
-    part = plans[0].recording_path.with_name(plans[0].recording_path.name + ".part")
-    part.mkdir(parents=True)
-    samples = [{"at_s": float(at), "reads": 100.0 * at, "writes": 50.0 * at} for at in range(1000)]
-    (part / "telemetry.jsonl").write_text(
-        "".join(json.dumps(sample) + "\n" for sample in samples) + '{"at_s": 1000, "re'
-    )
-    assert rows()["op7"].iops == 150.0
-    (part / "condition").mkdir()
-    (part / "condition/telemetry.jsonl").write_bytes((part / "telemetry.jsonl").read_bytes())
-    (part / "telemetry.jsonl").write_bytes(b"\0\xff" * 100)
-    assert rows()["op7"].iops == 7.0
-    put(plans[0], stage="precondition")
-    assert rows()["op7"].iops == 150.0
 
 
 def test_a_failure_shows_its_reason_until_the_next_stage(plans: list[Plan]) -> None:

@@ -33,7 +33,7 @@ VALUES = st.recursive(
     max_leaves=4,
 )  # fmt: skip
 STATUS = ("recording", "stage", "text", "fraction", "pid", "at_s", "state", "reason", "since_s", "host", "boot_id",
-          "process", "round", "iops")  # fmt: skip
+          "process", "failures")  # fmt: skip
 JOURNAL = ("event", "at", "step", "round", "cell", "workload", "metrics", "directory", "reason", "reasons", "bytes")
 SAMPLE = ("at_s", "reads", "writes", "write_ms", "temperature_c", "load_pct", "throttle_seconds")
 

@@ -187,8 +187,6 @@ def _words(row: Any, now_s: float) -> Iterator[str]:
         yield f"next {other}{row.next_stage}"
     if row.state in ("running", "silent", "interrupted") and row.text:
         yield row.text
-    if row.state in ("running", "silent") and row.iops is not None:
-        yield f"{row.iops:,.0f} IOPS"
     if row.left_s and row.state != "failed":
         yield f"about {format_duration(row.left_s)} left"
     if row.host:
