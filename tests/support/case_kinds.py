@@ -339,7 +339,7 @@ def _outlook(given: dict[str, Any], _: Path) -> list[str]:
         "endurance_bytes": 600e12, **given,
     }  # fmt: skip
     outlook = Outlook(**{**facts, "estimate": Estimate(*facts["estimate"])})
-    return [*outlook.lines(), outlook.assumption]
+    return outlook.lines()
 
 
 KINDS: dict[str, Callable[[Any, Path], Any]] = {

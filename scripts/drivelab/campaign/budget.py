@@ -216,7 +216,7 @@ def exceeded(campaign: Campaign, rows: Sequence[Outlook]) -> list[str]:
     spent = written_bytes(campaign)
     for row in (row for row in rows if row.to_do):
         whole_bytes = spent.get(row.serial, 0.0) + row.estimate.most_bytes
-        use = f"drive '{row.drive}' may be written {format_amount(whole_bytes)}{row.assumption} of"
+        use = f"drive '{row.drive}' may be written {format_amount(whole_bytes)}{row.premises} of"
         if budget.written_bytes is not None and whole_bytes > budget.written_bytes:
             excesses.append(_excess(use, format_amount(budget.written_bytes), whole_bytes / budget.written_bytes))
         if budget.endurance is not None:

@@ -72,13 +72,6 @@ class Outlook:
     destroys: bool = True
     """Whether data of a user are lost: not those of a virtual drive, and none by a temporary file or by reads."""
 
-    @property
-    def assumption(self) -> str:
-        """Describe the assumptions of the upper bound of written bytes; empty if there are none."""
-        capacity = "" if self.attached else f"its capacity is {format_amount(self.capacity_bytes)}"
-        conditions = [condition for condition in (capacity, self._ceiling()) if condition]
-        return f" (if {' and '.join(conditions)})" if conditions else ""
-
     def lines(self) -> list[str]:
         """Return the printed lines of this drive."""
         pinned = f", pinned to firmware {self.firmware}" if self.firmware else ""
@@ -99,14 +92,15 @@ class Outlook:
         return [
             f"{head}",
             f"    will be erased: {holds}",
-            f"    will be written: {written}{self._share()}{self._premises()}",
+            f"    will be written: {written}{self._share()}{self.premises}",
             f"    will take: {time} at an assumed {self.bandwidth_mib_s:.0f} MiB/s"
             f"{', in simulated time' if self.device == 'virtual clock' else ''}",
             *(f"    not known beforehand: time and writes of the application {name}" for name in self.applications),
         ]
 
-    def _premises(self) -> str:
-        """Describe the assumptions of the range of written bytes, like `assumption`."""
+    @property
+    def premises(self) -> str:
+        """Describe the assumptions of the range of written bytes; empty if there are none."""
         capacity = "" if self.attached else f"if its capacity is {format_amount(self.capacity_bytes)}"
         ceiling = f"upper bound if {condition}" if (condition := self._ceiling()) else ""
         premises = [premise for premise in (capacity, ceiling) if premise]

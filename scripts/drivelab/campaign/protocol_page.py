@@ -13,12 +13,12 @@ from typing import Any
 from drivelab.campaign.ceilings import fastest_mib_s
 from drivelab.campaign.estimate import Trace, assumed_mib_s
 from drivelab.campaign.procedure import Part, Subject, procedure, total
+from drivelab.campaign.subjects import capacity_bytes_of, logical_block_bytes_of
 from drivelab.campaign.traces import TRACES
 from drivelab.core.errors import UserError, suggestion
 from drivelab.core.units import format_amount, parse_amount
 from drivelab.drives import identity, sysfs
 from drivelab.plan.drive_sheet import load_sheet
-from drivelab.plan.file_system import BLOCK_BYTES
 from drivelab.plan.grammar import Protocol, Resolved, resolve
 from drivelab.plan.places import ROOT
 from drivelab.plan.plan import Plan
@@ -125,27 +125,21 @@ def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
         raise UserError(f"{SHEET}: has no drive '{name}'; {suggestion(name, rows)}")
     row = rows[name]
     over_provisioning = OVER_PROVISIONING if row.over_provisioning is None else row.over_provisioning
-    virtual = transport = link = None
+    model = None
     if row.virtual is not None:
         model = model_among(load_yaml(ROOT / VIRTUAL_DRIVES), row.virtual, row.source)
-        virtual, over_provisioning = model.to_mapping(), model.over_provisioning
-        capacity_bytes, logical_block_bytes = model.capacity_bytes, model.logical_block_bytes
-    elif row.size_bytes is not None:
-        capacity_bytes, logical_block_bytes = row.size_bytes, BLOCK_BYTES
-    else:
-        kernel_name = sysfs.kernel_name(row.device)
-        try:
-            capacity_bytes = sysfs.capacity_bytes(kernel_name)
-        except OSError:
-            raise UserError(f"drive '{name}' is not attached: there is no {row.device}; attach it") from None
-        logical_block_bytes = sysfs.logical_block_bytes(kernel_name)
-        facts = identity.describe(kernel_name)
-        transport, link = str(facts["transport"]), str(facts["link"])
-    plan = Plan({"drive": {} if virtual is None else {"virtual": virtual}}, {"drive": name})
+        over_provisioning = model.over_provisioning
+    virtual = None if model is None else model.to_mapping()
+    known = {"virtual": virtual, "size_bytes": row.size_bytes}
+    drive = {key: value for key, value in known.items() if value is not None}
+    plan = Plan({"drive": drive}, {"drive": name, "device": row.device})
+    capacity_bytes = capacity_bytes_of(plan)
+    facts = {} if drive else identity.describe(sysfs.kernel_name(row.device))
+    transport, link = facts.get("transport"), facts.get("link")
     write_mib_s = assumed_mib_s(plan, transport)
     words = f"{name}, {format_amount(capacity_bytes)}, at an assumed {write_mib_s:.0f} MiB/s"
     return words, Subject(
-        name, capacity_bytes, write_mib_s, over_provisioning, traces, logical_block_bytes,
+        name, capacity_bytes, write_mib_s, over_provisioning, traces, logical_block_bytes_of(plan),
         fastest_mib_s(plan, transport, link), virtual,
     )  # fmt: skip
 
