@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -17,18 +17,7 @@ from drivelab.archive.tar import LIST_LINE_BYTES, MOST_LIST_BYTES, DamagedError,
 from drivelab.core.errors import UserError
 from drivelab.core.files import put_in_place, real_path
 from drivelab.plan.study import Study
-from drivelab.recording.checksums import (
-    ADDED,
-    ALTERED,
-    CHECKSUMS,
-    MANIFEST,
-    MISSING,
-    lines_of,
-    lost,
-    misplaced,
-    parse,
-)
-from drivelab.recording.writer import UNFINISHED
+from drivelab.recording.checksums import CHECKSUMS, lines_of
 
 README = "README.txt"
 _OF_THE_ARCHIVE = (README, CHECKSUMS)
@@ -46,8 +35,6 @@ class Written:
     own_files: int = 0
     size_bytes: int = 0
     """Size of all study files, before compression."""
-    altered: dict[str, str] = field(default_factory=dict)
-    """ALTERED, MISSING or ADDED, by name, for files that changed since their recording was measured."""
     digest: str = ""
     """SHA-256 of the archive."""
 
@@ -122,7 +109,7 @@ def refuse_existing(output: Path) -> None:
 
 def _fill(writer: Writer, study: Study, items: Sequence[Item], watch: Watch, without: Collection[str]) -> Written:
     """Write all files below one folder, so that the archive unpacks into one folder; their checksums come last."""
-    written, digests, sums, latest_s = Written(), {}, {}, 0
+    written, digests, latest_s = Written(), {}, 0
     with _report_missing(items):
         for item in items:
             with _opened(item.path) as (source, size, status):
@@ -130,12 +117,9 @@ def _fill(writer: Writer, study: Study, items: Sequence[Item], watch: Watch, wit
                     digests[item.name] = writer.add(f"{study.name}/{item.name}", source, size, int(status.st_mtime))
                 except DamagedError:
                     raise changed(item.path) from None
-            if item.path.name == CHECKSUMS:
-                sums[item.name.removesuffix(CHECKSUMS)] = item.path.read_bytes()
             written.size_bytes += size
             latest_s = max(latest_s, int(status.st_mtime))
             watch(status.st_size)
-        written.altered = dict(sorted([*altered_recordings(digests, sums), *_misplaced(items)]))
         refuse_changes(study, items, without)  # after the last file is read, so that all files fit together
     for name in (README, CHECKSUMS):
         data = _readme(study).encode() if name == README else lines_of(digests)
@@ -185,41 +169,6 @@ def _report_missing(items: Sequence[Item]) -> Iterator[None]:
         if gone is None:  # the missing file is not one of the study
             raise
         raise changed(gone) from None
-
-
-def altered_recordings(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    """Yield files of finished recordings that are missing or differ from the recording's checksums."""
-    by_recording: dict[str, set[str]] = {prefix: set() for prefix in sums}
-    for name in digests:
-        if (prefix := _recording_of(name, sums)) is not None:
-            by_recording[prefix].add(name)
-    for prefix, names in by_recording.items():
-        if UNFINISHED.search(prefix.rstrip("/")):
-            continue
-        checksums, valid = parse(sums[prefix])
-        if not valid:
-            yield prefix + CHECKSUMS, ALTERED
-        expected = {prefix + name: digest for name, digest in checksums.items()}
-        for name in {*expected, *names} - {prefix + CHECKSUMS}:
-            if digests.get(name) != expected.get(name):
-                yield name, MISSING if name not in digests else ADDED if name not in expected else ALTERED
-
-
-def _misplaced(items: Sequence[Item]) -> Iterator[tuple[str, str]]:
-    """Yield finished recordings in a wrong folder, and checksum files that are lost."""
-    for item in items:
-        folder = item.path.parent
-        if item.path.name == MANIFEST and not UNFINISHED.search(folder.name):
-            if (problem := misplaced(folder)) is not None:
-                yield item.name, problem
-            if lost(folder):
-                yield item.name.removesuffix(MANIFEST) + CHECKSUMS, MISSING
-
-
-def _recording_of(name: str, prefixes: Collection[str]) -> str | None:
-    parts = name.split("/")
-    tops = ("/".join(parts[:end]) + "/" for end in range(1, len(parts)))
-    return next((top for top in tops if top in prefixes), None)
 
 
 def _readme(study: Study) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drivelab.archive.create import SIDE_FILE, altered_recordings, of_the_study
+from drivelab.archive.create import SIDE_FILE, of_the_study
 from drivelab.archive.tar import MOST_LIST_BYTES, DamagedError, Member, Reader, Watch, is_file
 from drivelab.core.errors import UserError
 from drivelab.core.files import open_regular
 from drivelab.recording import checksums
 from drivelab.recording.checksums import ADDED, ALTERED, CHECKSUMS, MISSING
+from drivelab.recording.writer import UNFINISHED
 
 ITSELF = "the archive itself"
 """Stands for the archive as a whole."""
@@ -120,8 +121,32 @@ def _read(path: Path, watch: Watch) -> Verdict:
     if len(tops) > 1:
         verdict.altered = {ITSELF: f"has {len(tops)} folders at its top instead of one", **verdict.altered}
     if not verdict.altered:
-        verdict.since_measured = dict(sorted(altered_recordings(verdict.digests, sums)))
+        verdict.since_measured = dict(sorted(_altered_recordings(verdict.digests, sums)))
     return verdict
+
+
+def _altered_recordings(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+    """Yield files of finished recordings that are missing or differ from the recording's checksums."""
+    by_recording: dict[str, set[str]] = {prefix: set() for prefix in sums}
+    for name in digests:
+        if (prefix := _recording_of(name, sums)) is not None:
+            by_recording[prefix].add(name)
+    for prefix, names in by_recording.items():
+        if UNFINISHED.search(prefix.rstrip("/")):
+            continue
+        known, valid = checksums.parse(sums[prefix])
+        if not valid:
+            yield prefix + CHECKSUMS, ALTERED
+        expected = {prefix + name: digest for name, digest in known.items()}
+        for name in {*expected, *names} - {prefix + CHECKSUMS}:
+            if digests.get(name) != expected.get(name):
+                yield name, MISSING if name not in digests else ADDED if name not in expected else ALTERED
+
+
+def _recording_of(name: str, prefixes: Collection[str]) -> str | None:
+    parts = name.split("/")
+    tops = ("/".join(parts[:end]) + "/" for end in range(1, len(parts)))
+    return next((top for top in tops if top in prefixes), None)
 
 
 def _content(member: Member) -> tuple[bytes, str]:

@@ -338,7 +338,8 @@ def test_a_share_of_an_unknown_endurance_is_refused(project: Path) -> None:
     assert "drive 'a'" in text
     assert "0.0001 % of its endurance" in text
     assert re.search(
-        r"written 986 GiB \(if its capacity is .*; upper bound if its cells write at 14,000 MiB/s all .*\) of 0.0001 %", text
+        r"written 986 GiB \(if its capacity is .*; upper bound if its cells write at 14,000 MiB/s all .*\) of 0.0001 %",
+        text,
     )
     campaign = load(study.replace("[a]", "[b]") + "budget: {endurance: 5%}\n")
     with pytest.raises(UserError, match=r"'budget.endurance'.*drive 'b'.*endurance_tbw"):

@@ -102,8 +102,6 @@ def _at_rest(study: Study) -> Iterator[None]:
 
 
 def _print_written(output: Path, written: Written) -> None:
-    for name, what in written.altered.items():
-        print(f"{name}: {what} since it was measured; the recording is archived in this state")
     amount, packed = (format_amount(size) for size in (written.size_bytes, output.absolute().stat().st_size))
     counts = f"{written.files} study files, {amount}, and {written.own_files} metadata files"
     print(f"{output}: {counts}, packed into {packed}")
