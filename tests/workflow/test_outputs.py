@@ -44,8 +44,7 @@ trace filter boot-read --operation read --to 1s --idle-above 1ms --issue-times -
 trace filter boot-read --times 2 -o twice.parquet
 trace synthesise boot-read -o alike.yaml
 trace export boot-read --format fio-iolog-v3 -o text.txt
-trace import text.txt -o again.parquet
-trace volumes text.txt""".splitlines()
+trace import text.txt -o again.parquet""".splitlines()
 ELSEWHERE = {
     "archive verify": "workflow/test_archive.py",
     "capture": "drives/test_capture.py",

@@ -179,21 +179,10 @@ This folder holds the whole study '{study.name}': measurements of storage drives
 
     sha256sum --check --quiet {CHECKSUMS}      checks that all files are unaltered; no output means yes
 
-{_places(study)}
+{archived_name(study.path)} is the study: drives, protocols and comparisons. Below {archived_name(study.results)}:
+
+recordings/          raw evidence, a folder for each measurement: plan.json, journal.jsonl, identity.json, host.json,
+                     and for each cell fio's job, JSON output and exit status
+tables/              the numbers, in Parquet; summary.parquet has the results
+report/index.html    the report, one file
 """
-
-
-def _places(study: Study) -> str:
-    """Return a list of the main files, with descriptions."""
-    results = archived_name(study.results)
-    rows = {
-        archived_name(study.path): "the study: drives, protocols and comparisons",
-        archived_name(study.drives_sheet): "the drives",
-        "config/protocols/": "the procedures",
-        f"{results}/recordings/": "raw evidence, a folder for each measurement: plan.json, journal.jsonl, the drive's "
-        "identity.json, host.json,\n    and for each cell fio's job, JSON output and exit status",
-        f"{results}/tables/": "the numbers, in Parquet; summary.parquet has the results",
-        f"{results}/report/index.html": "the report, one file",
-        REQUIREMENTS: "versions of all Python packages",
-    }
-    return "\n".join(f"{name}\n    {words}" for name, words in rows.items())

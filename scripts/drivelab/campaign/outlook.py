@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from drivelab.campaign.ceilings import fastest_mib_s
 from drivelab.campaign.estimate import Estimate, assumed_mib_s, estimate
@@ -280,18 +279,5 @@ def headline(campaign: Campaign) -> str:
             text += (
                 f" Trace {name}: the shipped trace, because this host cannot trace: {campaign.traces.cannot_capture}."
             )
-        if source.file is not None:
-            text += "".join(f" Trace {name}: {limit}." for limit in trace_limits(source.file))
     table = still_elsewhere((planned.plan for planned in campaign.elsewhere), study.path)
     return "\n".join(filter(None, [text, table]))
-
-
-def trace_limits(path: Path) -> list[str]:
-    """Return what a trace's replays do not show, as clauses."""
-    # Imports pyarrow, which is slow; other plans do not need it.
-    from drivelab.trace.parquet_schema import has_queue_times, open_trace
-
-    with open_trace(path) as trace:
-        lost = sum(trace.provenance.get("lost", {}).values())
-        limits = [f"LOSSY, {lost} events are missing from it"] if lost else []
-        return limits if has_queue_times(trace.provenance) else [*limits, "replayed from issue times, not queue times"]

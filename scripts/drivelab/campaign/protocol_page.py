@@ -16,7 +16,7 @@ from drivelab.campaign.procedure import Part, Subject, procedure, total
 from drivelab.campaign.subjects import capacity_bytes_of, logical_block_bytes_of
 from drivelab.campaign.traces import TRACES
 from drivelab.core.errors import UserError, suggestion
-from drivelab.core.units import format_amount, parse_amount
+from drivelab.core.units import format_amount, format_span, parse_amount
 from drivelab.drives import identity, sysfs
 from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.grammar import Protocol, Resolved, resolve
@@ -185,13 +185,11 @@ class Entry:
 
     @property
     def time(self) -> str:
-        """Return the time in whole minutes or hours: `20 to 50 min`, `5 to 24 h`."""
+        """Return the time in whole minutes or hours: `20 min to 50 min`, `5 h to 24 h`."""
         span = self.takes.estimate if self.takes is not None else None
         if span is None:
             return ""
-        (least, unit), (most, most_unit) = _coarse(span.least_s), _coarse(span.most_s)
-        text = f"{least} {unit} to {most} {most_unit}" if unit != most_unit else f"{least} to {most} {unit}"
-        return f"{most} {most_unit}{self.more}" if (least, unit) == (most, most_unit) else f"{text}{self.more}"
+        return f"{format_span(span.least_s, span.most_s, _coarse)}{self.more}"
 
     @property
     def written(self) -> str:
@@ -202,9 +200,9 @@ class Entry:
         return f"{format_amount(span.most_bytes) if span.most_bytes else 'nothing'}{self.more}"
 
 
-def _coarse(seconds: float) -> tuple[int, str]:
+def _coarse(seconds: float) -> str:
     minutes = max(round(seconds / 60), 1)
-    return (minutes, "min") if minutes < 100 else (round(seconds / 3600), "h")
+    return f"{minutes} min" if minutes < 100 else f"{round(seconds / 3600)} h"
 
 
 def entries(protocols: Iterable[Protocol], subject: Subject) -> list[Entry]:

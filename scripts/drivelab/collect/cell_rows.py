@@ -75,25 +75,25 @@ def result_columns(
     }
 
 
+_NUMBERS = (
+    "runtime_s",
+    "iops",
+    "bandwidth_mib_s",
+    "mean_latency_us",
+    "max_latency_us",
+    "user_cpu_pct",
+    "system_cpu_pct",
+)
+_OF_DIRECTION = ("ios", "iops", "bandwidth_mib_s", "mean_latency_us")
+
+
 def number_columns(result: FioResult) -> dict[str, Any]:
     """Return the columns of the numbers that any output of fio has."""
     return {
-        "runtime_s": result.runtime_s,
-        "read_ios": result.read.ios,
-        "write_ios": result.write.ios,
-        "iops": result.iops,
-        "read_iops": result.read.iops,
-        "write_iops": result.write.iops,
-        "bandwidth_mib_s": result.bandwidth_mib_s,
-        "read_bandwidth_mib_s": result.read.bandwidth_mib_s,
-        "write_bandwidth_mib_s": result.write.bandwidth_mib_s,
-        "mean_latency_us": result.mean_latency_us,
-        "max_latency_us": result.max_latency_us,
-        "read_mean_latency_us": result.read.mean_latency_us,
-        "write_mean_latency_us": result.write.mean_latency_us,
+        **{name: getattr(result, name) for name in _NUMBERS},
+        **{f"read_{name}": getattr(result.read, name) for name in _OF_DIRECTION},
+        **{f"write_{name}": getattr(result.write, name) for name in _OF_DIRECTION},
         "bytes_written": result.write.bytes,
-        "user_cpu_pct": result.user_cpu_pct,
-        "system_cpu_pct": result.system_cpu_pct,
     }
 
 

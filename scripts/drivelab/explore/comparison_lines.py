@@ -78,10 +78,10 @@ class Lines:
                 *(f"[{number}] {reason}" for number, reason in enumerate(self.reasons, start=1))]  # fmt: skip
 
 
-def lines(comparisons: Sequence[Comparison], *, every: bool) -> Lines:
+def lines(comparisons: Sequence[Comparison]) -> Lines:
     """Return the lines of comparisons with the same basis; those of a value follow each other.
 
-    Metrics that say the same (IOPS, throughput, mean latency) have one line unless `every`.
+    Metrics that say the same (IOPS, throughput, mean latency) have one line.
     """
     deltas = pd.concat([comparison.deltas for comparison in comparisons], ignore_index=True)
     loads = {comparison.comparison: comparison.loads for comparison in comparisons}
@@ -91,7 +91,7 @@ def lines(comparisons: Sequence[Comparison], *, every: bool) -> Lines:
     marks = [tuple(others.index(note) + 1 for note in of_row if note not in of_all) for of_row in marks]
     found: list[Line] = []
     above: tuple[str, str, str] = ("", "", "")
-    for position in _by_value(deltas, range(len(deltas)) if every else _main(deltas, marks)):
+    for position in _by_value(deltas, _main(deltas, marks)):
         row = next(deltas.iloc[[position]].itertuples())
         place = (row.measurement, row.cell_label, row.metric)
         line = _line(row, loads[row.comparison].get(place[:2]), marks[position])
@@ -166,7 +166,7 @@ def failing(comparisons: Sequence[Comparison], wanted: Sequence[str]) -> dict[st
 
     IOPS, throughput and mean latency of a cell are one test.
     """
-    outcomes = [line.outcome for line in lines(comparisons, every=False).lines]
+    outcomes = [line.outcome for line in lines(comparisons).lines]
     counts = {key: sum(outcome in FAIL_ON[key] for outcome in outcomes) for key in wanted}
     return {key: count for key, count in counts.items() if count}
 
@@ -175,12 +175,12 @@ _COLOURS = {**dict.fromkeys(BETTER, "green"), **dict.fromkeys(WORSE, "red")}
 _SPECIAL = str.maketrans({character: f"\\{character}" for character in r"\`*_[]|<>"})
 
 
-def print_values(comparisons: Sequence[Comparison], names: Mapping[str, str], *, every: bool) -> None:
+def print_values(comparisons: Sequence[Comparison], names: Mapping[str, str]) -> None:
     """Print a line for each value, and the reasons that weaken its verdict; those of all values once.
 
     `names` has the heading of each side.
     """
-    shown = lines(comparisons, every=every)
+    shown = lines(comparisons)
     columns = _columns(shown, names)
     rows = [
         [Text(field, style=_COLOURS.get(field.partition(" [")[0], "")) for field in _fields(columns, line)]
@@ -191,9 +191,9 @@ def print_values(comparisons: Sequence[Comparison], names: Mapping[str, str], *,
         wide_console().print(reason, markup=False)
 
 
-def markdown(comparisons: Sequence[Comparison], headlines: Sequence[str], *, every: bool) -> str:
+def markdown(comparisons: Sequence[Comparison], headlines: Sequence[str]) -> str:
     """Return comparisons as one table in Markdown, with the headline of each and all reasons."""
-    shown = lines(comparisons, every=every)
+    shown = lines(comparisons)
     names = {side: side for comparison in comparisons for side in (comparison.basis, comparison.comparison)}
     columns = _columns(shown, names)
     whole = (replace(line, continues=False, repeats=False) for line in shown.lines)

@@ -28,7 +28,7 @@ FAILED = {"slower": 4, "different": 5, "undecided": 6}
 """Exit status by what --fail-on refuses; the lowest one counts."""
 RATED_FAILED, RATED_UNDECIDED = 3, 4
 """Exit statuses of --datasheet if a value fails, and if none fails but drivelab cannot tell for some."""
-_OF_SELECTORS = ("margin", "markdown", "junit", "fail_on", "all", "conditions", "origin", "forbid_differences")
+_OF_SELECTORS = ("margin", "markdown", "junit", "fail_on", "conditions", "origin", "forbid_differences")
 """Options that --datasheet does not take."""
 _STEPS = "the steps of the protocol"
 """Shown instead of the digest that the table `conditions` holds."""
@@ -76,7 +76,6 @@ def add_parser(commands: Any) -> None:
         help="exit with status 4 if a value is slower beyond the margin, 5 if any is different beyond it, 6 if any is "
         "undecided: these words",
     )
-    parser.flag("--all", "list every metric, also IOPS, throughput and mean latency that say the same")
     parser.flag("--conditions", "list every condition that differs or is not recorded, with the values of both sides")
     parser.flag("--origin", "list where each value comes from: statistic, recordings, cells, and fio's job")
     parser.flag(
@@ -103,7 +102,7 @@ def _compare(options: argparse.Namespace) -> int:
         bodies = [as_mapping(comparison, origin=options.origin) for comparison in comparisons]
         print_json(bodies if len(bodies) > 1 else bodies[0])
     elif options.markdown:
-        print(markdown(comparisons, list(map(headline, comparisons)), every=options.all), end="")
+        print(markdown(comparisons, list(map(headline, comparisons))), end="")
     else:
         _show(comparisons, options)
     if options.junit is not None:
@@ -253,7 +252,7 @@ def _show(comparisons: Sequence[Comparison], options: argparse.Namespace) -> Non
         f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}" for row in exclusions
     ):
         put(line, "yellow")
-    print_values(comparisons, names, every=options.all)
+    print_values(comparisons, names)
     remarks = [note for comparison in comparisons for row in comparison.deltas["remarks"] for note in row]
     for note in dict.fromkeys(remarks):
         put(f"Note: {note}.", "dim")

@@ -306,17 +306,17 @@ def settle(campaign: Campaign, when_busy: str, look: Callable[[Sequence[str]], t
     found = look(names)
     if not found:
         return True
-    _tell(f"warning: {'; '.join(found)}")
+    say(f"warning: {'; '.join(found)}", stderr=True)
     choice = when_busy
     if choice == ASK:
         choice = _answer() if sys.stdin.isatty() and sys.stderr.isatty() else CONTINUE
     if choice == WAIT:
-        _tell("Waiting until the machine is idle. Ctrl-C stops.")
+        say("Waiting until the machine is idle. Ctrl-C stops.", stderr=True)
         while look(names):
             pass
-        _tell("The machine is idle now.")
+        say("The machine is idle now.", stderr=True)
     elif choice == CONTINUE:
-        _tell("Continuing: what is disturbed is measured again if the load passes, or marked as tainted.")
+        say("Continuing: what is disturbed is measured again if the load passes, or marked as tainted.", stderr=True)
     return choice in (WAIT, CONTINUE)
 
 
@@ -324,7 +324,3 @@ def _answer() -> str:
     print(_QUESTION, end="", file=sys.stderr, flush=True)
     answers = {"\n": WAIT, "w": WAIT, "c": CONTINUE}
     return answers.get(sys.stdin.readline().lower()[:1], "stop")
-
-
-def _tell(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)

@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _add_conversions(actions: Any) -> None:
-    volume = "volume to import, if the file holds several"
+    volume = "volume to import, if the file holds several; '?' names the largest"
     limit = {"type": _count, "default": 0, "metavar": "N", "help": "malformed lines to allow (default: 0)"}
     arguments = {
         "file": FILE,
@@ -43,8 +43,6 @@ def _add_conversions(actions: Any) -> None:
     }
     more = "Imports one volume of a trace file. Decompresses gzip, zstd and bzip2. See docs/trace_formats.md."
     add_action(actions, "import", _import, "import a trace of another format to Parquet", arguments, more)
-    words = "list the volumes of a trace file and their requests"
-    add_action(actions, "volumes", _volumes, words, {"file": FILE, "--format": FORMAT})
     arguments = {
         "trace": TRACE,
         "--format": {"required": True, "metavar": "F", "help": "fio-iolog-v3"},
@@ -106,17 +104,6 @@ def _import_lines(report: dict[str, Any]) -> Iterator[str]:
     yield from _facts(report)
     if unterminated:
         yield "the last line has no newline; it was imported, but the file may be truncated"
-
-
-def _volumes(options: argparse.Namespace) -> Answer:
-    from drivelab.trace.formats.common.importing import list_volumes
-
-    volumes, tally = list_volumes(options.file, format_name=options.format)
-    lines = [f"{name or '(the format has no volumes)'}: {count}" for name, count in volumes.items()]
-    if tally.malformed:
-        unit, first = tally.unit, tally.malformed_first[0]
-        lines.append(f"malformed {unit}s: {tally.malformed}, the first is {first[unit]} ({first['reason']})")
-    return {"volumes": volumes, "malformed": tally.malformed}, lines
 
 
 def _export(options: argparse.Namespace) -> Answer:

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, traces
-from drivelab.core.terminal import console
+from drivelab.core.terminal import print_table, say
 from drivelab.core.units import format_amount, format_size
 from drivelab.report.numbers import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.table import Table
 
 _UNITS_US = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 _STREAMS = 9
@@ -61,18 +60,12 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _show(tables: Mapping[str, pd.DataFrame]) -> None:
-    from rich.markup import escape
-
-    output = console(highlight=False)
     facts = tables["trace_overview"].iloc[0]
-    output.print(f"[bold]{escape(facts['trace'])}[/bold]" + (f": {escape(facts['title'])}" if facts["title"] else ""))
-    output.print(escape(_origin(facts)), style="dim")
-    for mark, reason in zip(facts["marks"], facts["notes"], strict=True):
-        output.print(f"[bold reverse] {mark.upper()} [/] {escape(reason)}")
-    output.print(_lines(facts))
-    output.print(_operations(tables["trace_operations"]))
-    output.print(_streams(tables["trace_streams"], facts))
-    output.print(_notes(facts), style="dim")
+    say(facts["trace"] + (f": {facts['title']}" if facts["title"] else ""), _origin(facts))
+    say(*(f"{mark.upper()} {reason}" for mark, reason in zip(facts["marks"], facts["notes"], strict=True)))
+    print_table(("", ""), ((name, words) for name, words in _lines(facts) if words))
+    _print_operations(tables["trace_operations"])
+    say(_streams(tables["trace_streams"], facts), _notes(facts))
 
 
 def _origin(facts: pd.Series) -> str:
@@ -87,17 +80,14 @@ def _origin(facts: pd.Series) -> str:
     return "; ".join(part for part in parts if part) or "the trace does not record its origin"
 
 
-def _lines(facts: pd.Series) -> Table:
-    from rich.table import Table
-
+def _lines(facts: pd.Series) -> tuple[tuple[str, str], ...]:
     def depth(name: str) -> str:
         values = [facts[f"{name}_{what}"] for what in ("mean", "p99", "max")]
         return "{} mean, {} p99, {} largest".format(*map(_plain, values)) if not is_missing(values[0]) else "unknown"
 
     counts = [f"{facts[name]:,} {name}" for name in ("split", "requeued") if facts[name]]
     merged = f"{int(facts['merged']):,} merged" if not is_missing(facts["merged"]) else "merges unknown"
-    table = Table.grid(padding=(0, 2))
-    for name, value in (
+    return (
         ("requests", f"{facts['requests']:,} in {_time(facts['duration_s'] * 1e6)}; {', '.join([merged, *counts])}"),
         (
             "footprint",
@@ -119,32 +109,25 @@ def _lines(facts: pd.Series) -> Table:
         ),
         ("idle", f"{_share(facts['idle_share_pct'])} of the time ({facts['idle_basis']}{_threshold(facts)})"),
         ("errors", ", ".join(facts["error_codes"])),
-    ):
-        if value:
-            table.add_row(f"[bold]{name}[/bold]", value)
-    return table
+    )
 
 
-def _operations(operations: pd.DataFrame) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("operation", no_wrap=True)
+def _print_operations(operations: pd.DataFrame) -> None:
     phase = "Q2C" if operations["q2c_max_us"].notna().any() else "D2C"  # a trace may lack queue times
-    for name in ("requests", "bytes", "size p50", "largest", "seq.", f"{phase} p50", "p99", "largest"):
-        table.add_column(name, justify="right", overflow="fold")
+    numbers = ("requests", "bytes", "size p50", "largest", "seq.", f"{phase} p50", "p99", "largest")
+    rows = []
     for row in operations[operations["requests"] > 0].to_dict("records"):
         sizes = [format_amount(row[name]) if row["bytes"] else "" for name in ("p50_bytes", "max_bytes")]
         names = [f"{phase.lower()}_{name}_us" for name in ("p50", "p99", "max")]
-        table.add_row(
+        rows.append([
             row["operation"],
             f"{row['requests']:,}",
             format_amount(row["bytes"]) if row["bytes"] else "",
             *sizes,
             _share(row["sequential_share_pct"]) if not is_missing(row["sequential_share_pct"]) else "",
             *(_time(row[name]) for name in names),
-        )
-    return table
+        ])  # fmt: skip
+    print_table(("operation", *numbers), rows, numbers)
 
 
 def _streams(streams: pd.DataFrame, facts: pd.Series) -> str:
@@ -153,7 +136,7 @@ def _streams(streams: pd.DataFrame, facts: pd.Series) -> str:
     top = [f"{stream.stream} {stream.share_pct:.1f} %" for stream in streams.head(_STREAMS).itertuples()]
     main = int(facts["main_streams"])
     cover = f"{main:,} of {len(streams):,} cover {facts['main_streams_share_pct']:.0f} % of reads and writes"
-    return f"[bold]I/O streams[/bold] ({cover}): {', '.join(top)}"
+    return f"I/O streams ({cover}): {', '.join(top)}"
 
 
 def _notes(facts: pd.Series) -> str:

@@ -47,13 +47,9 @@ def test_formats_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert "msr: MSR Cambridge block traces (import)" in capsys.readouterr().out
 
 
-def test_import_volumes_and_export_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_and_export_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, trace = tmp_path / "a.csv", tmp_path / "t.parquet"
     path.write_text("1,R,0,512,10\n1,W,512,512,20\nx\n2,W,512,512,20")
-    assert run("volumes", path) == 0
-    assert capsys.readouterr().out == ("1: 2\n2: 1\nmalformed lines: 1, the first is 3 (has 1 columns instead of 5)\n")
-    assert run("volumes", path, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"volumes": {"1": 2, "2": 1}, "malformed": 1}
     arguments = ("import", path, "--volume", "1", "--format", "alibaba", "--max-malformed", "1", "-o", trace)
     assert run(*arguments, "--json") == 0
     report = json.loads(capsys.readouterr().out)

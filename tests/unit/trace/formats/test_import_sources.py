@@ -16,7 +16,7 @@ import pytest
 from drivelab.core.errors import UserError
 from drivelab.trace.formats import all_formats
 from drivelab.trace.formats.common import importing, source
-from drivelab.trace.formats.common.importing import import_trace, list_volumes
+from drivelab.trace.formats.common.importing import import_trace
 from drivelab.trace.parquet_schema import BATCH_ROWS, open_trace, read_trace
 
 
@@ -95,16 +95,14 @@ def test_several_candidates_are_named(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_several_volumes_are_not_mixed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     path.write_bytes(lines([5, 6], 7) + lines([1, 2, 3], 8) + lines([7], 7))
-    with pytest.raises(UserError, match=r"has several volumes \(7, 8\); choose one with --volume; .*trace volumes"):
+    with pytest.raises(UserError, match=r"has several volumes \(7, 8\); choose one with --volume; .*most requests"):
         import_trace(path, tmp_path / "t.parquet")
     assert not (tmp_path / "t.parquet").exists()
     report = import_trace(path, tmp_path / "t.parquet", volume="7")
     assert (report.rows, report.other_volumes, report.volume, report.out_of_order) == (3, 3, "7", 0)
     assert read_trace(tmp_path / "t.parquet")[0]["queue_ns"].to_pylist() == [0, 1000, 2000]
-    with pytest.raises(UserError, match="has no request of volume '9', only of 7, 8"):
+    with pytest.raises(UserError, match=r"has no request of volume '9', only of .* 7 \(3\), 8 \(3\); "):
         import_trace(path, tmp_path / "t.parquet", volume="9")
-    volumes, tally = list_volumes(path)
-    assert (volumes, tally.malformed) == ({"7": 3, "8": 3}, 0)
     monkeypatch.setattr(importing, "MOST_VOLUMES", 1)
     with pytest.raises(UserError, match="has more than 1 volumes"):
         import_trace(path, tmp_path / "u.parquet", volume="7")
@@ -113,7 +111,6 @@ def test_several_volumes_are_not_mixed(tmp_path: Path, monkeypatch: pytest.Monke
 def test_a_volume_of_a_format_without_volumes_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(bytes.fromhex("28000002") + bytes(36))
-    assert list_volumes(path)[0] == {"": 1}
     with pytest.raises(UserError, match="its format has no volumes; remove --volume 7"):
         import_trace(path, tmp_path / "t.parquet", volume="7")
 

@@ -83,19 +83,6 @@ def import_trace(
     return report
 
 
-def list_volumes(path: Path, *, format_name: str | None = None) -> tuple[dict[str, int], Tally]:
-    """Count the requests of each volume of a file, most first; also return the tally.
-
-    Any number of malformed lines is accepted and counted.
-    Raises UserError as `import_trace` does.
-    """
-    with open_source(path) as source:
-        tally = Tally(path=path, limit=None)
-        for batch in format_for(format_name, source.head, path).read(source, tally):
-            count_volumes(batch, tally)
-        return dict(Counter(tally.volumes).most_common()), tally
-
-
 def in_time_order(batches: Iterable[pa.RecordBatch], tick_ns: int, tally: Tally) -> Iterator[pa.RecordBatch]:
     """Sort batches in file order by their column `time`, in ticks; equal times keep the file's order.
 
@@ -158,7 +145,7 @@ def _of_volume(batches: Iterable[pa.RecordBatch], chosen: str | None, tally: Tal
         if not chosen and len(tally.volumes) > 1:
             raise UserError(
                 f"{tally.path}: has several volumes ({some(list(tally.volumes), SHOWN)}); choose one with --volume; "
-                "'drivelab trace volumes' lists them"
+                "--volume '?' names those with the most requests"
             )
         rows = batch.drop_columns(["volume"]) if has_volumes else batch
         if chosen and tally.volumes.keys() != {chosen}:
@@ -166,9 +153,10 @@ def _of_volume(batches: Iterable[pa.RecordBatch], chosen: str | None, tally: Tal
             rows = rows.filter(pc.equal(names.indices, names.dictionary.index(chosen)))
         yield rows
     if chosen and tally.volumes and chosen not in tally.volumes:
+        largest = [f"{name} ({count:,})" for name, count in Counter(tally.volumes).most_common()]
         raise UserError(
-            f"{tally.path}: has no request of volume '{chosen}', only of {some(list(tally.volumes), SHOWN)}; "
-            "'drivelab trace volumes' lists them"
+            f"{tally.path}: has no request of volume '{chosen}', only of (with their number) {some(largest, SHOWN)}; "
+            "choose one with --volume"
         )
 
 

@@ -76,8 +76,8 @@ class Tally(ImportReport):
     """The report of an import while the file is read. A format may set the resolution, if coarser than its own."""
 
     path: Path
-    limit: int | None
-    """Most malformed lines; None: any number."""
+    limit: int
+    """Most malformed lines."""
     operations: Counter[str] = field(default_factory=Counter)
     skipped: Counter[str] = field(default_factory=Counter)
     unmatched: Counter[str] = field(default_factory=Counter)
@@ -94,7 +94,7 @@ class Tally(ImportReport):
         self.malformed += 1
         if len(self.malformed_first) < 10:
             self.malformed_first.append({self.unit: number, "reason": reason})
-        if self.limit is None or self.malformed <= self.limit:
+        if self.malformed <= self.limit:
             return
         remedy = f"fix the file, or allow more malformed {self.unit}s with --max-malformed N"
         if self.limit == 0:
