@@ -3,9 +3,9 @@
 The root is named after the test. Its elements hold JSON text (`toXml` in TKperf's perfTest/DeviceTests.py and
 PerfTest.py): `testdate`, `devinfo` (lines of hdparm or a similar tool), `kernel`, `lsb`, `ioperfversion`, and for each
 test an element `iops`, `tp`, `lat` or `writesat` with `fioversion`, `numjobs`, `iodepth`, `runtime`, `roundmat` and
-the steady state: `stdyrounds` (from 0), `stdyvalues`, `stdyavg`, `reachstdystate`. `roundmat` is by round, mix and
-block size for IOPS (I/Os per second) and latency (least, largest, mean in us); by block size, direction and round for
-throughput (KiB/s); for write saturation a list of IOPS and a list of latencies, one value per minute.
+TKperf's own steady state, which is not read: drivelab determines it again. `roundmat` is by round, mix and block size
+for IOPS (I/Os per second) and latency (least, largest, mean in us); by block size, direction and round for throughput
+(KiB/s); for write saturation a list of IOPS and a list of latencies, one value per minute.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -33,15 +33,12 @@ RUNTIME_S = 60
 """Run time of every cell, before TKperf had an option for it."""
 _MOST_BYTES = 4 << 20
 """Size limit: a file of all tests has less than 1 MiB."""
-_AVERAGE_TOLERANCE = 1e-3
-"""Relative tolerance: TKperf averages whole numbers, and the average may be rounded."""
 _KIB = 1024
 _IOPS_MIXES, _IOPS_BLOCKS = (100, 95, 65, 50, 35, 5, 0), (1024 * _KIB, 128 * _KIB, 64 * _KIB, 32 * _KIB, 16 * _KIB,
                                                          8 * _KIB, 4 * _KIB, 512)  # fmt: skip
 _LATENCY_MIXES, _LATENCY_BLOCKS = (100, 65, 0), (8 * _KIB, 4 * _KIB, 512)
 _THROUGHPUT_BLOCKS = (1024 * _KIB, 64 * _KIB, 8 * _KIB, 4 * _KIB, 512)
 _MIX_OF_LATENCY = 65
-_WITHOUT_512 = (len(_IOPS_BLOCKS) - 1, len(_LATENCY_BLOCKS) - 1)
 _DRIVE_LINES = {
     "model": "Model Number|mn|Product|E: ID_MODEL",
     "serial": "Serial Number|sn|E: ID_SERIAL_SHORT",
@@ -171,7 +168,6 @@ def _recording(section: Section, drive: str, date: str | None) -> Recording:
         timed = {"started": started, "elapsed_s": count * runtime_s, "runtime_s": runtime_s}
         facts = {**timed, "filled": is_loop, "directory": section.path.name, **_counts(cell, measured, runtime_s)}
         cells.append(cell_row(cell, kind=kind, number=number, place=place, until=until, **facts, **measured))
-    _check_steady_state(section)
     return Recording(
         drive=drive,
         kind=KIND,
@@ -183,37 +179,6 @@ def _recording(section: Section, drive: str, date: str | None) -> Recording:
         notes=tuple(_notes(section)),
         to_the_day=True,
     )
-
-
-def _check_steady_state(section: Section) -> None:
-    """Raise UserError unless TKperf's window fits its rounds and its average fits the window (edited file).
-
-    TKperf judges the writes of the second-to-last block size, whatever its value (DeviceTests.py, runRounds).
-    """
-    average, rounds = section.value("stdyavg"), section.value("stdyrounds", [])
-    if not isinstance(rounds, list) or not all(type(number) is int and number >= 0 for number in rounds):
-        raise section.error(f"has {rounds!r} in <stdyrounds> instead of round numbers from 0")
-    if sorted(set(rounds)) != rounds:
-        raise section.error(f"has {rounds!r} in <stdyrounds>, which are not ascending rounds")
-    values = section.parts(section.value("stdyvalues", []) or [average], None, "<stdyvalues>")
-    if average is None:
-        return
-    numbers = [section.number(value, "a value of <stdyvalues>") for value in values]
-    mean = math.fsum(numbers) / len(numbers)
-    if not math.isclose(section.number(average, "<stdyavg>"), mean, rel_tol=_AVERAGE_TOLERANCE):
-        raise section.error(f"has the average {average:g} in <stdyavg>, but its <stdyvalues> have {mean:g}")
-    value_of, matrix = _JUDGED.get(section.element.tag), section.value("roundmat")
-    if value_of is None or not rounds:
-        return
-    for number, value in zip(section.parts(rounds, len(numbers), "values in <stdyrounds>"), numbers, strict=True):
-        try:
-            expected = float(value_of(matrix, number))
-        except (IndexError, TypeError):
-            raise section.error(f"has round {number!r} in <stdyrounds>, but not in <roundmat>") from None
-        if not math.isclose(value, expected, rel_tol=_AVERAGE_TOLERANCE):
-            raise section.error(
-                f"has {value:g} in <stdyvalues> for round {number}, but its <roundmat> has {expected:g}"
-            )
 
 
 _Row = tuple[Cell, int, int, dict[str, float]]
@@ -311,14 +276,6 @@ _TRACKED = {
 }
 
 
-_JUDGED: dict[str, Callable[[Any, int], Any]] = {
-    "iops": lambda matrix, number: matrix[number][-1][-2],
-    "tp": lambda matrix, number: matrix[0][1][number],
-    "lat": lambda matrix, number: matrix[number][-1][-2][2],
-}
-"""The value of a round that decides TKperf's steady state."""
-
-
 def _facts(section: Section, date: str, threads: int, depth: int) -> dict[str, dict[str, Any]]:
     about = section.about
     drive: dict[str, Any] = {}
@@ -360,14 +317,6 @@ def _text(value: Any) -> str:
 
 
 def _notes(section: Section) -> Iterator[str]:
-    """Yield notes on TKperf's own steady-state verdict, for comparison with drivelab's window."""
-    rounds: Sequence[Any] = section.value("stdyrounds", [])
-    average = section.value("stdyavg")
-    if rounds:
-        reached = "reached" if section.value("reachstdystate", False) else "not reached"
-        yield f"TKperf: steady state {reached}, rounds {rounds[0] + 1} to {rounds[-1] + 1}, average {average}."
-        if section.element.tag in ("iops", "lat") and len(section.value("roundmat")[0][-1]) in _WITHOUT_512:
-            yield "TKperf judged it by writes of 8 KiB, the second-to-last block size for 4096-byte sectors."
     yield "I/Os and bytes are computed from rates and run time; start times of cells are known only to the day."
     if _SIZE.search(section.about):
         yield "The capacity is known only to the megabyte."
