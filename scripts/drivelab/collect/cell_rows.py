@@ -75,15 +75,8 @@ def result_columns(
     }
 
 
-_NUMBERS = (
-    "runtime_s",
-    "iops",
-    "bandwidth_mib_s",
-    "mean_latency_us",
-    "max_latency_us",
-    "user_cpu_pct",
-    "system_cpu_pct",
-)
+_NUMBERS = ("runtime_s", "iops", "bandwidth_mib_s", "mean_latency_us", "max_latency_us", "user_cpu_pct",
+            "system_cpu_pct")  # fmt: skip
 _OF_DIRECTION = ("ios", "iops", "bandwidth_mib_s", "mean_latency_us")
 
 

@@ -81,11 +81,6 @@ class Run:
         return self.of_jobs[0]
 
     @property
-    def virtual(self) -> bool:
-        """Whether the file comes from drivelab's virtual clock instead of fio."""
-        return VIRTUAL_CLOCK in (self.fio_version, self.options.get("ioengine"))
-
-    @property
     def waited(self) -> bool:
         """Whether `iodepth` is larger than the queue depth of the engine, which waits for each I/O."""
         return asked_depth(self.options) > self.cell.queue_depth
@@ -130,8 +125,6 @@ def _recording(drive: str, root: Path, runs: Sequence[Run], left_out: Sequence[s
     targets = sorted({name for run in runs for name in run.targets})
     if len({place(name) for name in targets}) > 1:
         raise UserError(f"{root}: has results of several targets, {', '.join(targets)}; import one target at a time")
-    if len({run.virtual for run in runs}) > 1:
-        raise UserError(f"{root}: has files of fio and of drivelab's virtual clock; import one kind at a time")
     ordered = sorted(runs, key=lambda run: run.started)
     of_version = ((run, {"fio version": run.fio_version, **run.options}) for run in ordered)
     refuse_unlike_repeats(root, ((run.cell.label, run.path, options) for run, options in of_version))
@@ -150,7 +143,6 @@ def _recording(drive: str, root: Path, runs: Sequence[Run], left_out: Sequence[s
                 **at, **run.values,
             )
         )  # fmt: skip
-    virtual = ordered[0].virtual
     engines = dict.fromkeys(run.options.get("ioengine", ENGINE) for run in ordered)
     return Recording(
         drive=drive,
@@ -159,9 +151,9 @@ def _recording(drive: str, root: Path, runs: Sequence[Run], left_out: Sequence[s
         title="Runs of fio",
         cells=rows,
         facts={
-            "host": {"fio": " | ".join(dict.fromkeys(_spelled(run.fio_version) for run in ordered))},
+            "host": {"fio": " | ".join(dict.fromkeys(run.fio_version for run in ordered))},
             "test": {
-                "engine": " | ".join(_spelled(engine) if virtual else f"fio, {engine}" for engine in engines),
+                "engine": " | ".join(f"fio, {engine}" for engine in engines),
                 IO_PATH: " | ".join(dict.fromkeys(_io_path(run.options) for run in ordered)),
                 "target": " | ".join(targets) or None,
                 **conditions(options for run in ordered for options in run.of_jobs),
@@ -171,7 +163,6 @@ def _recording(drive: str, root: Path, runs: Sequence[Run], left_out: Sequence[s
         },
         notes=(_PERCENTILES, *_notes(ordered), *(f"Left out: {fault}" for fault in left_out)),
         left_out=left_out,
-        virtual=virtual,
     )
 
 
@@ -205,11 +196,6 @@ def _refuse_copies(ordered: Sequence[Run]) -> None:
         if key in known:
             raise UserError(f"{run.path}: is the same run as {known[key]}; leave one of the two files out")
         known[key] = run.path
-
-
-def _spelled(name: str) -> str:
-    """Return a name as recordings of drivelab spell it."""
-    return name.replace("-", " ") if name == VIRTUAL_CLOCK else name
 
 
 def read_runs(path: Path) -> list[Run]:
@@ -262,6 +248,8 @@ def _run(path: Path, body: Mapping[str, Any]) -> Run:
     options = [named(common, job.get("job options", {}) if common else job["job options"]) for job in jobs]
     if not jobs:
         raise RefusalError("has no job", "import files of finished runs")
+    if VIRTUAL_CLOCK in (version, options[0].get("ioengine")):
+        raise RefusalError("is of drivelab's virtual clock, not of fio", "compare its study: FOLDER:DRIVE")
     refuse_forms(jobs, options)
     cell = cell_of(jobs, options)
     values = measured(jobs, options, cell)

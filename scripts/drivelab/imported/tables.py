@@ -70,8 +70,6 @@ class Recording:
     """Files that cannot be imported, each with the reason; the report has them among the notes."""
     to_the_day: bool = False
     """Whether the times of cells are known only to the day."""
-    virtual: bool = False
-    """Whether it comes from a virtual drive of drivelab, on the virtual clock."""
 
     @property
     def measurement(self) -> str:
@@ -86,10 +84,6 @@ class Recording:
         return f"imported {self.kind}"
 
     @property
-    def clock(self) -> str:
-        return "virtual" if self.virtual else "wall"
-
-    @property
     def key(self) -> dict[str, Any]:
         """Columns that identify the recording of a row."""
         return {
@@ -100,8 +94,8 @@ class Recording:
             "measurement": self.measurement,
             "run": 1,
             "reduced": False,
-            "virtual": self.virtual,
-            "clock": self.clock,
+            "virtual": False,
+            "clock": "wall",
         }
 
 
@@ -255,7 +249,7 @@ def _inventory(recording: Recording, table: str) -> dict[str, Any]:
     """Return the row of table `drives` or `hosts`; unknown numbers are None, even in required columns."""
     known = recording.facts.get(table.removesuffix("s"), {})
     row = {part.name: known.get(part.name) for part in SCHEMAS[table]}
-    named = {"drive": recording.drive, "virtual": recording.virtual} if table == "drives" else {}
+    named = {"drive": recording.drive, "virtual": False} if table == "drives" else {}
     texts = {part.name: UNKNOWN for part in SCHEMAS[table] if pa.types.is_string(part.type) and not part.nullable}
     return {**row, **{name: text for name, text in texts.items() if row[name] is None}, **named}
 
@@ -266,7 +260,7 @@ def _conditions(recording: Recording) -> list[dict[str, Any]]:
     for part, kind in _KINDS.items():
         known = {_NAMES.get(name, name): value for name, value in recording.facts.get(part, {}).items()}
         known |= {name: f"{known[name]:,} B" for name in ("capacity", "logical block") if name in known}
-        known |= {"protocol": recording.protocol, "clock": recording.clock} if part == "test" else {}
+        known |= {"protocol": recording.protocol, "clock": "wall"} if part == "test" else {}
         for facet in dict.fromkeys([*_FACETS[part], *known]):
             value = known.get(facet)
             rows.append({**at, "facet": facet, "kind": kind, "value": UNKNOWN if value is None else str(value)})

@@ -15,7 +15,6 @@ from import_origins import document, job, options
 from drivelab.core.errors import UserError
 from drivelab.fio.result import read_result
 from drivelab.imported import fio_json
-from drivelab.imported.imported_report import plan_of
 from drivelab.imported.tables import tables_of
 
 OWN = Path(__file__).parents[1] / "fio" / "data"
@@ -224,19 +223,6 @@ def _of_virtual_clock(second: int = 0) -> dict[str, Any]:
     return document(job(1000.0, 0.0, job_options), second=second, **{"fio version": "virtual-clock"})
 
 
-def test_virtual_clock_is_marked(tmp_path: Path) -> None:
-    path = origins.write(tmp_path / "a.json", _of_virtual_clock())
-    recordings = fio_json.read(path, "a")
-    tables = tables_of(recordings)
-    for name in ("cells", "summary"):
-        assert set(tables[name]["virtual"]) == {True}
-        assert set(tables[name]["clock"]) == {"virtual"}
-    known = tables["conditions"].set_index("facet")["value"]
-    assert (known["clock"], known["engine"], known["fio"]) == ("virtual", "virtual clock", "virtual clock")
-    plan = plan_of(recordings[0], path)
-    assert (plan["virtual"], plan["clock"]) == (True, "virtual")
-
-
 def _run(number: int, changed: Mapping[str, Any] = {}, **more: Any) -> dict[str, Any]:
     return document(job(1000.0, 0.0, {**options(), **changed}), second=number, **more)
 
@@ -245,8 +231,7 @@ UNLIKE = {
     "a copy": ([_run(0), _run(0)], r"1\.json: is the same run as .*0\.json; leave one of the two files out"),
     "versions": ([_run(number, **{"fio version": f"fio-3.3{number // 2}"}) for number in range(3)],
                  r"fio version=3\.30 .* and fio version=3\.31 .*, which are never pooled; import"),
-    "virtual": ([_of_virtual_clock(), _run(60, {"filename": "VIRTUAL-OP7"})],
-                "of fio and of drivelab's virtual clock; import one kind"),
+    "virtual": ([_of_virtual_clock()], r"0\.json: is of drivelab's virtual clock, not of fio; compare its study"),
     "targets": ([_run(number, {"filename": f"/dev/sd{number}"}) for number in range(2)], "/dev/sd0, /dev/sd1"),
     **{
         name: ([_run(0), _run(1, {name: value})],
