@@ -65,7 +65,7 @@ def result_columns(
         "elapsed_s": clock.elapsed_s,
         **number_columns(result),
         "min_latency_us": result.min_latency_us,
-        **percentile_columns(result),
+        **dict(zip(PERCENTILES, result.percentiles_us(*PERCENTILES.values()), strict=True)),
         "bytes_written_total": clock.bytes_written,
         "gap_ms": facts.get("gap_ms", math.nan),
         "idle_ms": facts.get("idle_ms", math.nan),
@@ -88,11 +88,6 @@ def number_columns(result: FioResult) -> dict[str, Any]:
         **{f"write_{name}": getattr(result.write, name) for name in _OF_DIRECTION},
         "bytes_written": result.write.bytes,
     }
-
-
-def percentile_columns(result: FioResult) -> dict[str, float]:
-    """Return the columns of the latency's percentiles, from its bins."""
-    return dict(zip(PERCENTILES, result.percentiles_us(*PERCENTILES.values()), strict=True))
 
 
 def workload_columns(cell: Cell) -> dict[str, Any]:

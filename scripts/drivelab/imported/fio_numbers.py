@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from drivelab.collect.cell_rows import PERCENTILES, number_columns, percentile_columns
+from drivelab.collect.cell_rows import PERCENTILES, number_columns
 from drivelab.fio.consistency import contradiction, least_below_zero
 from drivelab.fio.document import MIB, Direction, FioResult, sum_of
 from drivelab.plan.cell import Cell
@@ -132,7 +132,7 @@ def _percentiles(jobs: Sequence[Mapping[str, Any]], total: FioResult) -> Iterato
     They come from the bins of json+, else from fio's percentiles if there is one direction of one job.
     """
     if all(direction.bins for direction in (total.read, total.write) if direction.ios):
-        yield from percentile_columns(total).items()
+        yield from zip(PERCENTILES, total.percentiles_us(*PERCENTILES.values()), strict=True)
         return
     used = [part for job in jobs for part in (job["read"], job["write"]) if part["total_ios"]]
     if len(used) == 1:

@@ -57,12 +57,6 @@ def _lines(report: CaptureReport, output: Path) -> Iterator[str]:
     yield f"CPU time of the command: {report.user_s:.2f} s user, {report.system_s:.2f} s system{memory}"
     yield f"events: {report.events} ({report.events_per_s:.0f}/s) through {report.backend}"
     yield f"requests completed by {report.device}: {report.device_requests}"
-    cost = report.cost
-    text = f"{cost.reader_cpu_s:.3f} s of CPU time to read events"
-    if cost.drains is not None and cost.buffer_fill_max is not None:
-        size_mib = cost.buffer_bytes_per_cpu / 2**20
-        text += f", {cost.drains} times; {100 * cost.buffer_fill_max:.1f} % of a CPU's {size_mib:.0f} MiB buffer filled"
-    yield f"cost of tracing: {text}"
     yield f"lost: {'' if report.lost else 'nothing'}"
     for kind, count in report.lost.items():
         yield f"  {count} {kind}: {LOSSES.get(kind, kind)}"
