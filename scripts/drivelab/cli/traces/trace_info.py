@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, traces
 from drivelab.core.terminal import print_table, say
-from drivelab.core.units import format_amount, format_size
+from drivelab.core.units import format_amount, format_duration, format_size
+from drivelab.plan.loops import time_words
 from drivelab.report.numbers import is_missing
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_UNITS_US = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 _STREAMS = 9
 
 
@@ -167,12 +167,7 @@ def _share(value: float) -> str:
 
 
 def _time(value_us: float) -> str:
-    """Format a time with a fitting unit and three digits; `-` if unknown."""
+    """Format a time with a fitting unit; `-` if unknown."""
     if is_missing(value_us):
         return "-"
-    for factor, unit in _UNITS_US:
-        if value_us >= 0.9995 * factor:
-            return (
-                f"{value_us / factor:.0f} {unit}" if value_us >= 999.5 * factor else f"{value_us / factor:.3g} {unit}"
-            )
-    return f"{value_us * 1e3:.0f} ns"
+    return time_words(value_us) if value_us < 999.5e6 else format_duration(value_us / 1e6)
