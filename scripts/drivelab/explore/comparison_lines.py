@@ -229,7 +229,7 @@ def junit(comparisons: Sequence[Comparison], fail_on: Sequence[str]) -> str:
 def _suite(comparison: Comparison, fail_on: Sequence[str]) -> ElementTree.Element:
     refused = {outcome for key in fail_on for outcome in FAIL_ON[key]}
     suite = ElementTree.Element("testsuite", name=visible(f"{comparison.comparison} against {comparison.basis}"))
-    for line in lines([comparison], every=False).lines:
+    for line in lines([comparison]).lines:
         name = f"{line.workload.partition(': ')[0]}: {line.metric}"
         case = ElementTree.SubElement(suite, "testcase", classname=visible(line.measurement), name=visible(name))
         words = visible(f"{line.outcome}: {line.basis} to {line.comparison} {line.unit}, {line.delta or 'no delta'}")
