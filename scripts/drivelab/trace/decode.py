@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-
 from drivelab.core.behind import Behind
 from drivelab.core.errors import UserError
-from drivelab.core.files import put_in_place
 from drivelab.trace.capturing.capture_report import REPORT_NAME
-from drivelab.trace.decoder import NEVER, Counts, Decoder, Rows
-from drivelab.trace.parquet_schema import BEGINS, ISSUE, TraceWriter, open_trace
+from drivelab.trace.decoder import Counts, Decoder
+from drivelab.trace.parquet_schema import BEGINS, ISSUE, TraceWriter
 from drivelab.trace.records import cpu_files, device_number, is_merged_dump, refuse_source, writable
 
 FIRST_EVENT_MONOTONIC = "first_event_monotonic_ns"
@@ -57,53 +49,37 @@ def decode(
         report = {key: value for key, value in report.items() if key not in ("cpus", "realtime_offset_ns")}
     processes = {int(pid): name for pid, name in report.get("processes", {}).items()}
     number = None if device is None else device_number(device)
-    first_pass = output.with_name(f".{output.name}.{os.getpid()}.decoding")
     refuse_source(output, files.values())
-    first_sector = int(report.get("first_sector", 0))
-    opened = partial(Decoder, list(files.values()), processes, first_sector, number)
-    with writable(output), _begun(opened) as (decoder, parts, begins):
-        with TraceWriter(first_pass) as writer:
-            with Behind() as behind:
-                for rows in parts:
-                    behind.do(lambda rows: writer.write(decoder.batch(rows)), rows)
-            counts = decoder.counts()
-            if not writer.rows and (reason := without_begin(counts.events_by_action)):
-                raise UserError(f"{source}: {reason}")
-            if not writer.rows:
-                raise UserError(f"{source}: has no queued request ({_reason(counts)})")
-            summary = (
-                {name: getattr(counts, name) for name in _SUMMARY} | {"lost": _lost(files, counts, report)} | begins
-            )
-            writer.finish({**_provenance(report, counts), **summary, **(about or {})})
-        try:
-            corrections = decoder.corrections()
-            if len(corrections):
-                _correct(first_pass, corrections, output)
-            else:
-                put_in_place(first_pass, output)
-        finally:
-            first_pass.unlink(missing_ok=True)
-    return summary
-
-
-@contextmanager
-def _begun(opened: Callable[..., Decoder]) -> Iterator[tuple[Decoder, Iterator[Rows], dict[str, str]]]:
-    """Yield a decoder, its rows, and BEGINS if the capture has no queue events; usually after the first rows."""
-    with opened() as decoder:
-        parts = decoder.rows()
-        first = next(parts, None)
-        actions = decoder.counts().events_by_action
-        if first is not None or "Q" in actions or "D" not in actions:
-            yield decoder, chain([] if first is None else [first], parts), {}
-            return
-    with opened(from_dispatch=True) as decoder:
-        yield decoder, decoder.rows(), {BEGINS: ISSUE}
+    opened = partial(Decoder, list(files.values()), processes, int(report.get("first_sector", 0)), number)
+    begins: dict[str, str] = {}
+    corrections = None
+    with writable(output):
+        while True:  # again from dispatches if nothing is queued, and with corrections to rows that were already written
+            with opened(from_dispatch=bool(begins)) as decoder, TraceWriter(output) as writer:
+                with Behind() as behind:
+                    for batch in decoder.batches(corrections):
+                        behind.do(writer.write, batch)
+                counts = decoder.counts()
+                actions = counts.events_by_action
+                if not writer.rows and not begins and "D" in actions and "Q" not in actions:
+                    begins = {BEGINS: ISSUE}
+                    continue
+                if not writer.rows:
+                    raise UserError(f"{source}: {without_begin(actions) or _reason(counts)}")
+                if corrections is None and len(late := decoder.corrections()):
+                    corrections = late
+                    continue
+                summary = (
+                    {name: getattr(counts, name) for name in _SUMMARY} | {"lost": _lost(files, counts, report)} | begins
+                )
+                writer.finish({**_provenance(report, counts), **summary, **(about or {})})
+                return summary
 
 
 def count_events(files: Sequence[Path]) -> Counts:
     """Count the events of raw files without writing a trace; raise as `decode`."""
     with Decoder(files) as decoder:
-        for _ in decoder.rows():
+        for _ in decoder.batches():
             pass
         return decoder.counts()
 
@@ -115,31 +91,6 @@ def _provenance(report: Mapping[str, Any], counts: Counts) -> dict[str, Any]:
         kept["first_event"] = first.isoformat(timespec="milliseconds")
         kept[FIRST_EVENT_MONOTONIC] = counts.origin_ns
     return kept
-
-
-def _correct(source: Path, corrections: npt.NDArray[np.void], output: Path) -> None:
-    """Rewrite a trace with corrections to rows that were already written."""
-    first_row = 0
-    with open_trace(source) as trace, TraceWriter(output) as writer:
-        for batch in trace.batches():
-            writer.write(corrected(batch, corrections, first_row))
-            first_row += batch.num_rows
-        writer.finish({key: value for key, value in trace.provenance.items() if key != "format"})
-
-
-def corrected(batch: pa.RecordBatch, corrections: npt.NDArray[np.void], first_row: int) -> pa.RecordBatch:
-    """Return a batch, whose first row has that number, with the decoder's corrections to its rows."""
-    corrections = corrections[slice(*np.searchsorted(corrections["row"], [first_row, first_row + batch.num_rows]))]
-    at = (corrections["row"] - np.uint64(first_row)).astype(np.int64)
-    for name in ("dispatch_ns", "complete_ns", "dispatch_id", "error", "pieces", "requeues"):
-        column = batch.column(name)
-        null = column.is_null().to_numpy(zero_copy_only=False)
-        values = column.fill_null(0).to_numpy(zero_copy_only=False).copy()
-        values[at] = corrections[name]
-        null[at] = corrections[name] == (-1 if name == "dispatch_id" else NEVER)
-        index = batch.schema.get_field_index(name)
-        batch = batch.set_column(index, batch.schema.field(name), pa.array(values, column.type, mask=null))
-    return batch
 
 
 def without_begin(actions: Mapping[str, int]) -> str | None:
@@ -154,11 +105,12 @@ def without_begin(actions: Mapping[str, int]) -> str | None:
 
 
 def _reason(counts: Counts) -> str:
+    reason = f"{counts.events} events; was the device traced?"
     if counts.other_devices:
-        return f"all {counts.other_devices} events belong to other devices; choose another with --device"
-    if counts.truncated_files and not counts.events:
-        return "a file ends within its first record; capture again"
-    return f"{counts.events} events; was the device traced?"
+        reason = f"all {counts.other_devices} events belong to other devices; choose another with --device"
+    elif counts.truncated_files and not counts.events:
+        reason = "a file ends within its first record; capture again"
+    return f"has no queued request ({reason})"
 
 
 def _report(path: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ _CORRECTION = np.dtype(
     [("row", "<u8"), ("dispatch_ns", "<i8"), ("complete_ns", "<i8"), ("dispatch_id", "<i8"),
      ("error", "<u4"), ("pieces", "<u4"), ("requeues", "<u4"), ("unused", "<u4")]
 )  # fmt: skip
-NEVER = np.iinfo(np.int64).min
+_NEVER = np.iinfo(np.int64).min
 _MOST_CORRECTIONS = 1 << 20
 _MISMATCHES = (
     "dispatches", "completions", "requeues", "undispatched", "uncompleted", "time_backwards", "impossible", "forgotten",
@@ -62,16 +62,6 @@ class _Counts(ctypes.Structure):
 
 class _FileFacts(ctypes.Structure):
     _fields_ = [("sequence_gaps", ctypes.c_uint64), ("truncated_bytes", ctypes.c_uint64)]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Decoded requests, in the decoder's own records (native/matcher.h)."""
-
-    content: npt.NDArray[np.uint8]
-    count: int
-    names: pa.Array
-    """Of processes."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +114,8 @@ class Decoder:
             self._library.decoder_name(self._decoder, pid, name.encode()[:15])
         self._names = _strings([""])
         self._operations = _strings(OPERATIONS)
-        self._contents = [np.empty(batch_rows * self._library.decoder_row_bytes(), np.uint8) for _ in range(2)]
-        self._columns = _empty_columns(batch_rows)
+        self._rows = np.empty(batch_rows * self._library.decoder_row_bytes(), np.uint8)
+        self._columns = [_empty_columns(batch_rows) for _ in range(2)]
 
     def __enter__(self) -> Self:
         return self
@@ -133,32 +123,31 @@ class Decoder:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._library.decoder_close(self._decoder)
 
-    def rows(self) -> Iterator[Rows]:
-        """Yield at most `batch_rows` requests at a time, in order of their begin.
+    def batches(self, corrections: npt.NDArray[np.void] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield at most `batch_rows` requests at a time, in order of their begin, in the schema REQUESTS.
 
-        Rows are valid until the second ones after them. Raises UserError for files not of blktrace, unknown versions,
-        another byte order, and events of several devices.
+        A batch is valid until the second one after it. `corrections` are those of an earlier decoder of the same files.
+        Raises UserError for files not of blktrace, unknown versions, another byte order, and events of several devices.
         """
-        for content in cycle(self._contents):
-            count = self._library.decoder_next(self._decoder, content.ctypes.data, self._batch_rows)
+        first_row = 0
+        for columns in cycle(self._columns):
+            count = self._library.decoder_next(self._decoder, self._rows.ctypes.data, self._batch_rows)
             if count < 0:
                 raise self._error()
             self._refuse_several_devices()
             if count == 0:
                 return
-            yield Rows(content, count, self._known_names())
+            batch = self._batch(columns, count)
+            yield batch if corrections is None else _corrected(batch, corrections, first_row)
+            first_row += count
 
-    def batch(self, rows: Rows) -> pa.RecordBatch:
-        """Return rows in the schema REQUESTS, valid until the next call.
-
-        A thread may call it while another iterates.
-        """
-        pointers = _Columns(*(self._columns[name].ctypes.data for name in _FIELDS))
-        self._library.decoder_columns(self._decoder, rows.content.ctypes.data, rows.count, ctypes.byref(pointers))
+    def _batch(self, columns: Mapping[str, npt.NDArray[Any]], count: int) -> pa.RecordBatch:
+        pointers = _Columns(*(columns[name].ctypes.data for name in _FIELDS))
+        self._library.decoder_columns(self._decoder, self._rows.ctypes.data, count, ctypes.byref(pointers))
 
         def column(name: str, kind: pa.DataType) -> pa.Array:
-            valid = pa.py_buffer(self._columns[f"has_{name}"]) if name in _NULLABLE else None
-            return pa.Array.from_buffers(kind, rows.count, [valid, pa.py_buffer(self._columns[name])])
+            valid = pa.py_buffer(columns[f"has_{name}"]) if name in _NULLABLE else None
+            return pa.Array.from_buffers(kind, count, [valid, pa.py_buffer(columns[name])])
 
         kinds = {
             **dict.fromkeys(_INT64, pa.int64()),
@@ -168,7 +157,7 @@ class Decoder:
         arrays = {name: column(name, kind) for name, kind in kinds.items()}
         operation = column("operation", pa.int8())
         arrays["operation"] = pa.DictionaryArray.from_arrays(operation, self._operations, safe=False)
-        arrays["process"] = pa.DictionaryArray.from_arrays(arrays["process"], rows.names, safe=False)
+        arrays["process"] = pa.DictionaryArray.from_arrays(arrays["process"], self._known_names(), safe=False)
         return pa.RecordBatch.from_arrays([arrays[name] for name in REQUESTS.names], schema=REQUESTS)
 
     def counts(self) -> Counts:
@@ -190,7 +179,7 @@ class Decoder:
         )
 
     def corrections(self) -> npt.NDArray[np.void]:
-        """Return the last state of rows that changed after their batch, as `_CORRECTION`.
+        """Return the last state of rows that changed after their batch, as `_CORRECTION`, for another decoder.
 
         Raises UserError if there are too many.
         """
@@ -248,6 +237,21 @@ class Decoder:
                 f"{path}: cannot be read at byte {byte.value} ({os.strerror(detail.value)}); check the file"
             )
         return UserError("too little memory to decode a trace; close other programs")
+
+
+def _corrected(batch: pa.RecordBatch, corrections: npt.NDArray[np.void], first_row: int) -> pa.RecordBatch:
+    """Return a batch, whose first row has that number, with the corrections to its rows."""
+    corrections = corrections[slice(*np.searchsorted(corrections["row"], [first_row, first_row + batch.num_rows]))]
+    at = (corrections["row"] - np.uint64(first_row)).astype(np.int64)
+    for name in ("dispatch_ns", "complete_ns", "dispatch_id", "error", "pieces", "requeues") if len(at) else ():
+        column = batch.column(name)
+        null = column.is_null().to_numpy(zero_copy_only=False)
+        values = column.fill_null(0).to_numpy(zero_copy_only=False).copy()
+        values[at] = corrections[name]
+        null[at] = corrections[name] == (-1 if name == "dispatch_id" else _NEVER)
+        index = batch.schema.get_field_index(name)
+        batch = batch.set_column(index, batch.schema.field(name), pa.array(values, column.type, mask=null))
+    return batch
 
 
 def _strings(values: Sequence[str]) -> pa.Array:

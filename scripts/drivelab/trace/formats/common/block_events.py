@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from drivelab.core.errors import UserError
 from drivelab.trace import records
-from drivelab.trace.decode import corrected, without_begin
+from drivelab.trace.decode import without_begin
 from drivelab.trace.decoder import Decoder
 from drivelab.trace.formats.common.trace_format import Tally, rows
 from drivelab.trace.parquet_schema import FLAGS, ISSUE
@@ -129,17 +129,12 @@ class BlockEvents:
         files = [series.path for series in self._volumes[volume]]
         names = pa.array(["", *self._names], pa.string())
         with Decoder(files, from_dispatch=tally.begins == ISSUE, batch_rows=_BATCH_ROWS) as decoder:
-            for _ in decoder.rows():
+            for _ in decoder.batches():
                 pass
             tally.unmatched.update(decoder.counts().unmatched)
             corrections = decoder.corrections()
-        first = 0
         with Decoder(files, from_dispatch=tally.begins == ISSUE, batch_rows=_BATCH_ROWS) as decoder:
-            for part in decoder.rows():
-                batch = decoder.batch(part)
-                if len(corrections):
-                    batch = corrected(batch, corrections, first)
-                first += batch.num_rows
+            for batch in decoder.batches(corrections):
                 yield _requests(batch, volume, names)
 
 
