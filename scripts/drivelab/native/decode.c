@@ -22,6 +22,7 @@ struct counts {
     uint64_t data_completions, empty_completions, empty_queued; /* the last two without device flushes */
     uint64_t by_kind[256];
     uint64_t mismatches[MISMATCHES];
+    uint64_t sequence_gaps, truncated_files;
     uint64_t other_devices;        /* number of events of devices other than `device` */
     uint32_t device, other_device; /* the chosen device or that of the first event; the last other device */
     uint32_t names, dropped_names;
@@ -181,23 +182,15 @@ static void put(const struct decoder *d, const struct columns *to, uint64_t at, 
     to->requeues[at] = (int32_t)row->requeues;
 }
 
-uint64_t decoder_row_bytes(void) { return sizeof(struct row); }
-
-/* Fill the columns with rows. Another thread may decode the next rows meanwhile. */
-void decoder_columns(const struct decoder *d, const struct row *rows, uint64_t count, const struct columns *columns)
-{
-    for (uint64_t i = 0; i < count; i++)
-        put(d, columns, i, &rows[i]);
-}
-
-/* Decode at most `capacity` rows; return their number, 0 at the end, or -1 (see decoder_error). */
-int64_t decoder_next(struct decoder *d, struct row *rows, uint64_t capacity)
+/* Fill the columns with at most `capacity` rows; return their number, 0 at the end, or -1 (see decoder_error). */
+int64_t decoder_next(struct decoder *d, const struct columns *columns, uint64_t capacity)
 {
     uint64_t filled = 0;
     struct event event;
+    struct row row;
     for (;;) {
-        while (filled < capacity && matcher_take(&d->matcher, &rows[filled]))
-            filled++;
+        while (filled < capacity && matcher_take(&d->matcher, &row))
+            put(d, columns, filled++, &row);
         if (filled == capacity || d->matcher.finished)
             return (int64_t)filled;
         if (merge_next(&d->merge, &event)) {
@@ -217,15 +210,15 @@ void decoder_counts(struct decoder *d, struct counts *counts)
     counts->rows = d->matcher.window_end;
     counts->device_flushes = d->matcher.device_flushes;
     memcpy(counts->mismatches, d->matcher.mismatches, sizeof counts->mismatches);
+    counts->sequence_gaps = counts->truncated_files = 0;
+    for (unsigned file = 0; file < d->merge.count; file++) {
+        counts->sequence_gaps += d->merge.cpus[file].facts.sequence_gaps;
+        counts->truncated_files += d->merge.cpus[file].facts.truncated_bytes > 0;
+    }
 }
 
 /* Return `counts.names` names of 16 bytes each, the first one empty; valid until the next call of decoder_next. */
 const char *decoder_names(const struct decoder *d) { return d->names[0]; }
-
-void decoder_file_facts(const struct decoder *d, unsigned file, struct file_facts *facts)
-{
-    *facts = d->merge.cpus[file].facts;
-}
 
 unsigned decoder_error(const struct decoder *d, unsigned *file, uint64_t *byte, uint32_t *detail)
 {

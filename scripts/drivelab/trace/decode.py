@@ -54,7 +54,9 @@ def decode(
     begins: dict[str, str] = {}
     corrections = None
     with writable(output):
-        while True:  # again from dispatches if nothing is queued, and with corrections to rows that were already written
+        while (
+            True
+        ):  # again from dispatches if nothing is queued, and with corrections to rows that were already written
             with opened(from_dispatch=bool(begins)) as decoder, TraceWriter(output) as writer:
                 with Behind() as behind:
                     for batch in decoder.batches(corrections):

@@ -32,7 +32,8 @@ _MISMATCHES = (
     "dispatches", "completions", "requeues", "undispatched", "uncompleted", "time_backwards", "impossible", "forgotten",
 )  # fmt: skip
 _SAME_COUNTS = (
-    "events", "passthrough", "device_flushes", "data_completions", "empty_completions", "empty_queued", "other_devices",
+    "events", "passthrough", "device_flushes", "data_completions", "empty_completions", "empty_queued", "sequence_gaps",
+    "truncated_files", "other_devices",
 )  # fmt: skip
 _CANNOT_READ, _NO_RECORD, _NO_MEMORY = 1, 2, 3
 _GZIP = 0x8B1F
@@ -54,14 +55,10 @@ class _Counts(ctypes.Structure):
         *((name, ctypes.c_uint64) for name in ("data_completions", "empty_completions", "empty_queued")),
         ("by_kind", ctypes.c_uint64 * 256),
         ("mismatches", ctypes.c_uint64 * len(_MISMATCHES)),
-        ("other_devices", ctypes.c_uint64),
+        *((name, ctypes.c_uint64) for name in ("sequence_gaps", "truncated_files", "other_devices")),
         *((name, ctypes.c_uint32) for name in ("device", "other_device", "names", "dropped_names")),
         ("origin", ctypes.c_uint64),
     ]
-
-
-class _FileFacts(ctypes.Structure):
-    _fields_ = [("sequence_gaps", ctypes.c_uint64), ("truncated_bytes", ctypes.c_uint64)]
 
 
 @dataclass(frozen=True)
@@ -114,7 +111,6 @@ class Decoder:
             self._library.decoder_name(self._decoder, pid, name.encode()[:15])
         self._names = _strings([""])
         self._operations = _strings(OPERATIONS)
-        self._rows = np.empty(batch_rows * self._library.decoder_row_bytes(), np.uint8)
         self._columns = [_empty_columns(batch_rows) for _ in range(2)]
 
     def __enter__(self) -> Self:
@@ -131,7 +127,8 @@ class Decoder:
         """
         first_row = 0
         for columns in cycle(self._columns):
-            count = self._library.decoder_next(self._decoder, self._rows.ctypes.data, self._batch_rows)
+            pointers = _Columns(*(columns[name].ctypes.data for name in _FIELDS))
+            count = self._library.decoder_next(self._decoder, ctypes.byref(pointers), self._batch_rows)
             if count < 0:
                 raise self._error()
             self._refuse_several_devices()
@@ -142,9 +139,6 @@ class Decoder:
             first_row += count
 
     def _batch(self, columns: Mapping[str, npt.NDArray[Any]], count: int) -> pa.RecordBatch:
-        pointers = _Columns(*(columns[name].ctypes.data for name in _FIELDS))
-        self._library.decoder_columns(self._decoder, self._rows.ctypes.data, count, ctypes.byref(pointers))
-
         def column(name: str, kind: pa.DataType) -> pa.Array:
             valid = pa.py_buffer(columns[f"has_{name}"]) if name in _NULLABLE else None
             return pa.Array.from_buffers(kind, count, [valid, pa.py_buffer(columns[name])])
@@ -163,7 +157,6 @@ class Decoder:
     def counts(self) -> Counts:
         """Return totals; complete after the last batch."""
         counts = self._counts()
-        facts = [self._facts(number) for number in range(len(self._files))]
         by_action = Counter({"notify": counts.notes})
         for kind, count in enumerate(counts.by_kind):
             by_action[records.letter(kind)] += count
@@ -173,8 +166,6 @@ class Decoder:
             events_by_action={name: count for name, count in sorted(by_action.items()) if count},
             requests=counts.rows,
             unmatched={kind: int(count) for kind, count in sorted(unmatched.items()) if count},
-            sequence_gaps=sum(file.sequence_gaps for file in facts),
-            truncated_files=sum(file.truncated_bytes > 0 for file in facts),
             origin_ns=counts.origin,
         )
 
@@ -209,11 +200,6 @@ class Decoder:
         counts = _Counts()
         self._library.decoder_counts(self._decoder, ctypes.byref(counts))
         return counts
-
-    def _facts(self, number: int) -> _FileFacts:
-        facts = _FileFacts()
-        self._library.decoder_file_facts(self._decoder, number, ctypes.byref(facts))
-        return facts
 
     def _refuse_several_devices(self) -> None:
         counts = self._counts()
@@ -276,11 +262,8 @@ def _library() -> ctypes.CDLL:
         "decoder_close": (None, (pointer,)),
         "decoder_name": (ctypes.c_bool, (pointer, ctypes.c_uint32, ctypes.c_char_p)),
         "decoder_next": (ctypes.c_int64, (pointer, pointer, ctypes.c_uint64)),
-        "decoder_row_bytes": (ctypes.c_uint64, ()),
-        "decoder_columns": (None, (pointer, pointer, ctypes.c_uint64, pointer)),
         "decoder_counts": (None, (pointer, pointer)),
         "decoder_names": (pointer, (pointer,)),
-        "decoder_file_facts": (None, (pointer, ctypes.c_uint, pointer)),
         "decoder_error": (ctypes.c_uint, (pointer, pointer, pointer, pointer)),
         "decoder_corrections": (pointer, (pointer, pointer)),
     }

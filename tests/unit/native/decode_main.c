@@ -14,8 +14,7 @@ struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t 
                              bool from_dispatch);
 void decoder_close(struct decoder *);
 bool decoder_name(struct decoder *, uint32_t pid, const char *name);
-int64_t decoder_next(struct decoder *, struct row *, uint64_t capacity);
-void decoder_columns(const struct decoder *, const struct row *, uint64_t count, void *const *columns);
+int64_t decoder_next(struct decoder *, void *const *columns, uint64_t capacity);
 const struct correction *decoder_corrections(const struct decoder *, uint64_t *count);
 
 int main(int argc, char **argv)
@@ -28,12 +27,9 @@ int main(int argc, char **argv)
     if (!decoder)
         return 1;
     decoder_name(decoder, 1, "a name that is longer than a process may have");
-    static struct row content[ROWS];
     int64_t rows, sum = 0;
-    while ((rows = decoder_next(decoder, content, ROWS)) > 0) {
-        decoder_columns(decoder, content, (uint64_t)rows, columns);
+    while ((rows = decoder_next(decoder, columns, ROWS)) > 0)
         sum += rows;
-    }
     uint64_t corrections;
     decoder_corrections(decoder, &corrections);
     printf("%" PRId64 " requests, %" PRIu64 " corrections%s\n", sum, corrections, rows < 0 ? ", then no record" : "");

@@ -53,16 +53,10 @@ VERSIONS = (Version(7, 12, 9, 11), Version(8, 16, 10, 12))
 class Counts:
     """Totals of one CPU's pages."""
 
-    events: int = 0
-    others: int = 0
-    """Entries other than records of the device: from another tracer, or messages."""
+    entries: int = 0
+    """Entries of the ring: records of the device, records of another tracer, and messages."""
     missed: int = 0
     """Pages that the kernel marks as preceded by missing events."""
-
-    @property
-    def entries(self) -> int:
-        """Number of entries that the kernel counts as read."""
-        return self.events + self.others
 
 
 @dataclass(frozen=True)
@@ -98,16 +92,11 @@ def convert(source: Path, size: int, device: int, out: BinaryIO) -> Counts:
     for words in _chunks(source, size):
         counts.missed += int(np.count_nonzero(words[:, 2] & np.uint32(MISSED_EVENTS)))
         entries = parse(words)
-        if version is None:
-            version = _version(words, entries, device)
-        if version is None:
-            counts.others += len(entries.page)
-            continue
-        valid = _is_record(words, entries, device, version)
-        counts.others += int(np.count_nonzero(~valid))
-        chosen = Entries(entries.page[valid], entries.start[valid], entries.length_bytes[valid], entries.time_ns[valid])
-        counts.events += len(chosen.page)
-        out.write(_records(words, chosen, version))
+        counts.entries += len(entries.page)
+        versions = VERSIONS if version is None else (version,)
+        version = next((known for known in versions if _is_record(words, entries, device, known).any()), version)
+        if version is not None:
+            out.write(_records(words, entries, _is_record(words, entries, device, version), version))
     return counts
 
 
@@ -161,14 +150,6 @@ def _chunks(source: Path, size: int) -> Iterator[npt.NDArray[np.uint32]]:
             yield np.frombuffer(data, "<u4").reshape(-1, size // 4)
 
 
-def _version(words: npt.NDArray[np.uint32], entries: Entries, device: int) -> Version | None:
-    """Return the record version of the entries, or None without records."""
-    for version in VERSIONS:
-        if _is_record(words, entries, device, version).any():
-            return version
-    return None
-
-
 def _is_record(words: npt.NDArray[np.uint32], entries: Entries, device: int, version: Version) -> npt.NDArray[np.bool_]:
     """Return whether each entry names the device and has its stated length. The kernel pads entries to 4 or 8 bytes."""
     limit = words.shape[1] - 1
@@ -179,24 +160,17 @@ def _is_record(words: npt.NDArray[np.uint32], entries: Entries, device: int, ver
     return matches
 
 
-def _records(words: npt.NDArray[np.uint32], entries: Entries, version: Version) -> bytes:
-    """Return the entries as blktrace records with their payloads."""
-    columns = np.arange(version.words)
-    heads = words[entries.page[:, None], entries.start[:, None] + columns]
-    heads[:, 0] = MAGIC | version.number
-    heads[:, 1] = 0
-    heads[:, 2:4] = entries.time_ns.view(np.uint32).reshape(-1, 2)
-    pdu = (heads[:, version.pdu] >> 16).astype(np.int64)
-    if not pdu.any():
-        return bytes(heads.tobytes())
-    length = 4 * version.words + pdu
+def _records(
+    words: npt.NDArray[np.uint32], entries: Entries, chosen: npt.NDArray[np.bool_], version: Version
+) -> bytes:
+    """Return the chosen entries as blktrace records with their payloads."""
+    page, start = entries.page[chosen], entries.start[chosen]
+    length = 4 * version.words + (words[page, start + version.pdu] >> 16).astype(np.int64)
     offset = np.cumsum(length) - length
-    out = np.empty(int(length.sum()), np.uint8)
-    flat, page_size = words.view(np.uint8).reshape(-1), 4 * words.shape[1]
-    source = entries.page * page_size + 4 * (entries.start + version.words)
-    out[offset[:, None] + np.arange(4 * version.words)] = heads.view(np.uint8).reshape(len(heads), -1)
-    for size in np.unique(pdu[pdu > 0]).tolist():
-        rows = np.flatnonzero(pdu == size)
-        payload = flat[source[rows, None] + np.arange(size)]
-        out[offset[rows, None] + 4 * version.words + np.arange(size)] = payload
+    source = 4 * (page * words.shape[1] + start)
+    out = words.view(np.uint8).reshape(-1)[np.repeat(source - offset, length) + np.arange(length.sum())]
+    begins = np.zeros((len(page), HEAD_WORDS), np.uint32)  # magic, sequence, time
+    begins[:, 0] = MAGIC | version.number
+    begins[:, 2:] = entries.time_ns[chosen].view(np.uint32).reshape(-1, 2)
+    out[offset[:, None] + np.arange(4 * HEAD_WORDS)] = begins.view(np.uint8).reshape(len(page), -1)
     return out.tobytes()
