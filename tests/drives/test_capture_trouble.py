@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(capture.possible() is not None, reason=f"no capture here: {capture.possible()}"),
     pytest.mark.usefixtures("tracer_untouched"),
 ]
-TRACING = ftrace.TRACING
+TRACING = tracer.TRACING
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import ring_pages
 from ring_pages import HEADER_PAGE, Event
 
 from drivelab.core.errors import UserError
-from drivelab.trace.capturing import ftrace, tracer
+from drivelab.trace.capturing import disk, ftrace, tracer
 from drivelab.trace.capturing.capture_report import boot_id, counted
 from drivelab.trace.capturing.disk import Disk
 from drivelab.trace.capturing.ftrace import Ftrace
@@ -22,8 +22,8 @@ class Kernel:
     """An imitated tracing directory of two CPUs and a device."""
 
     def __init__(self, root: Path) -> None:
-        self.tracing, self.run, self.sys_block = root / "tracing", root / "run", root / "block"
-        self.disk = Disk("sda", self.sys_block)
+        self.tracing, self.run = root / "tracing", root / "run"
+        self.disk = Disk("sda")
         self.device = self.disk.trace
         self.base = root / "out" / "trace"
         files: dict[str, str] = {
@@ -59,7 +59,7 @@ class Kernel:
         return state | {"enable": (self.device / "enable").read_text().strip()}
 
     def tracer(self) -> Ftrace:
-        return Ftrace(self.disk, self.base, self.tracing)
+        return Ftrace(self.disk, self.base)
 
 
 def stats(entries: int = 0, overrun: int = 0, read: int = 0, used: int = 0) -> str:
@@ -81,6 +81,8 @@ def ring_of(cpu: int) -> list[Event]:
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path / "run"))
+    monkeypatch.setattr(tracer, "TRACING", tmp_path / "tracing")
+    monkeypatch.setattr(disk, "SYS_BLOCK", tmp_path / "block")
     return Kernel(tmp_path)
 
 
@@ -110,7 +112,7 @@ def test_a_killed_capture_is_undone(kernel: Kernel) -> None:
     body = {"boot_id": boot_id(), "device_trace": str(kernel.device), "state": {"tracing_on": "1"}}
     kernel.run.mkdir()
     (kernel.run / "ftrace.json").write_text(json.dumps(body))
-    assert tracer.recover(kernel.tracing)
+    tracer.recover()
     assert (kernel.device / "enable").read_text().strip() == "0"
 
 
@@ -257,6 +259,6 @@ def test_a_journal_from_before_a_reboot_is_ignored(kernel: Kernel) -> None:
     journal = kernel.run / "ftrace.json"
     body = {"boot_id": "another", "device_trace": str(kernel.device), "state": {"tracing_on": "0"}}
     journal.write_text(json.dumps(body))
-    assert tracer.recover(kernel.tracing)
+    tracer.recover()
     assert kernel.get("tracing_on") == "1"
     assert not journal.exists()

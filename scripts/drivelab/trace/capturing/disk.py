@@ -33,7 +33,10 @@ class Disk:
 
     name: str
     """Kernel name."""
-    sys_block: Path = SYS_BLOCK
+
+    @property
+    def _sysfs(self) -> Path:
+        return SYS_BLOCK / self.name
 
     @property
     def device(self) -> str:
@@ -42,17 +45,17 @@ class Disk:
     @property
     def trace(self) -> Path:
         """Folder that enables the device for the `blk` tracer."""
-        return self.sys_block / self.name / "trace"
+        return self._sysfs / "trace"
 
     @property
     def number(self) -> int:
         """The device number in the kernel's records (linux/kdev_t.h). 12 bits are the major number, 20 the minor."""
-        major, _, minor = text(self.sys_block / self.name / "dev").partition(":")
+        major, _, minor = text(self._sysfs / "dev").partition(":")
         return int(major or 0) << 20 | int(minor or 0)
 
     def facts(self) -> Facts:
         """Return the present facts; all zero if the device is gone."""
-        path = (self.sys_block / self.name).resolve()
+        path = self._sysfs.resolve()
         whole = path.parent if (path / "partition").exists() else path
         return Facts(
             capacity_bytes=_integer(path / "size") * SECTOR_BYTES,
@@ -66,20 +69,20 @@ class Disk:
 
         See Documentation/block/stat.rst.
         """
-        fields = [int(field) for field in text(self.sys_block / self.name / "stat").split()]
+        fields = [int(field) for field in text(self._sysfs / "stat").split()]
         return sum(fields[index] for index in (0, 4, 11) if index < len(fields))
 
     def settle(self) -> None:
         """Wait for requests in flight, so that the trace contains their completions."""
         deadline_s = time.monotonic() + SETTLE_S
-        while time.monotonic() < deadline_s and any(map(int, text(self.sys_block / self.name / "inflight").split())):
+        while time.monotonic() < deadline_s and any(map(int, text(self._sysfs / "inflight").split())):
             time.sleep(0.005)
 
     def carries(self, folder: Path) -> bool:
         """Return whether writes to a folder reach this device, directly or through other devices on top of it."""
         from drivelab.host.stack.stack import layers  # the guardian does not need it
 
-        names = {self.name, text(self.sys_block / self.name / "dm/name")}
+        names = {self.name, text(self._sysfs / "dm/name")}
         return any(layer.name in names for layer in layers(folder))
 
 

@@ -18,7 +18,7 @@ from drivelab.core.errors import UserError
 from drivelab.trace.capturing import tracer
 from drivelab.trace.capturing.capture_report import Cost
 from drivelab.trace.capturing.disk import Disk
-from drivelab.trace.capturing.tracer import OPTIONS, TRACING
+from drivelab.trace.capturing.tracer import OPTIONS
 
 LEAST_KIB, MOST_KIB = 1024, 128 * 1024
 """Limits of a CPU's ring: 128 MiB hold two and a half million events."""
@@ -48,11 +48,10 @@ class Ftrace:
 
     name = "ftrace"
 
-    def __init__(self, disk: Disk, output: Path, tracing: Path = TRACING) -> None:
+    def __init__(self, disk: Disk, output: Path) -> None:
         """`output` is the base name of the files to write."""
         self._disk = disk
         self._output = output
-        self._tracing = tracing
         self._lock: TextIO | None = None
         self._rings: list[_Ring] = []
         self._ours: dict[str, str] = {}
@@ -73,10 +72,10 @@ class Ftrace:
         """Start tracing; raise UserError, changing nothing, if another tracer is active."""
         self._lock = tracer.lock()
         try:
-            tracer.recover(self._tracing)
-            tracer.mount(self._tracing)
-            tracer.refuse_foreign(self._disk.trace, self._tracing)
-            tracer.write_journal(tracer.state(self._tracing), self._disk.trace)
+            tracer.recover()
+            tracer.mount()
+            tracer.refuse_foreign(self._disk.trace)
+            tracer.write_journal(tracer.state(), self._disk.trace)
             self._set_up()
             self._ours = self._now()
         except BaseException:
@@ -114,7 +113,7 @@ class Ftrace:
                 kind.replace(" ", "_"): sum(of_ring[kind] for of_ring in counts.values())
                 for kind in ("overrun", "commit overrun", "dropped events", "entries")
             })  # fmt: skip
-            self.processes = tracer.saved_processes(self._tracing)
+            self.processes = tracer.saved_processes()
         finally:
             self.abandon()
         lost["tracer_changed"] += len(self.remarks)
@@ -136,7 +135,7 @@ class Ftrace:
         self._rings = []
         if self._lock is not None:
             try:
-                tracer.recover(self._tracing)
+                tracer.recover()
             finally:
                 self._lock.close()
                 self._lock = None
@@ -145,8 +144,8 @@ class Ftrace:
         from drivelab.trace.capturing import ring  # imports numpy, which nothing else here needs
 
         self._number = self._disk.number  # read now: the device may be gone at the end
-        self._page = bytearray(ring.page_bytes((self._tracing / "events/header_page").read_text()))
-        cpus = tracer.cpus(self._tracing)
+        self._page = bytearray(ring.page_bytes((tracer.TRACING / "events/header_page").read_text()))
+        cpus = tracer.cpus()
         self._put("tracing_on", "0")
         self._put("trace_clock", "mono")
         self._put("tracing_cpumask", _mask([int(cpu.name.removeprefix("cpu")) for cpu in cpus]))
@@ -156,7 +155,7 @@ class Ftrace:
             self._put("current_tracer", "blk")
         except OSError:  # EBUSY: a trace_pipe is open
             raise UserError(
-                f"another process reads the kernel's tracer (a trace_pipe in {self._tracing} is open); end it first"
+                f"another process reads the kernel's tracer (a trace_pipe in {tracer.TRACING} is open); end it first"
             ) from None
         for name, value in OPTIONS.items():
             self._put(f"options/{name}", value)
@@ -197,11 +196,11 @@ class Ftrace:
         return _Ring(cpu, reader, exclusion, pages.open("wb", buffering=1 << 20), pages, self._size)
 
     def _put(self, name: str, value: str) -> None:
-        (self._tracing / name).write_text(value)
+        (tracer.TRACING / name).write_text(value)
 
     def _now(self) -> dict[str, str]:
         """Return the present values of all settings that decide what is traced."""
-        state = {name: tracer.text(self._tracing / name) for name in [*tracer.state(self._tracing), "set_event"]}
+        state = {name: tracer.text(tracer.TRACING / name) for name in [*tracer.state(), "set_event"]}
         names = ("enable", "act_mask", "start_lba", "end_lba", "pid")
         files = [self._disk.trace / name for name in names]
         return state | {str(file): tracer.text(file) for file in files}

@@ -28,7 +28,7 @@ COMMIT_BYTES = (1 << 27) - 1
 STAMP_BITS = (1 << 59) - 1
 """A TIME_STAMP sets these bits of the clock; the upper bits stay (rb_fix_abs_ts)."""
 HEAD_WORDS = 4
-CHUNK_PAGES = 2048
+CHUNK_PAGES = 512
 
 
 class DamagedError(Exception):
@@ -88,15 +88,18 @@ def convert(source: Path, size: int, device: int, out: BinaryIO) -> Counts:
     `device` is the device number in the records. Raises DamagedError for malformed pages. CHUNK_PAGES bounds the
     memory.
     """
-    counts, version = Counts(), None
+    counts = Counts()
+    version: Version | None = None
     for words in _chunks(source, size):
         counts.missed += int(np.count_nonzero(words[:, 2] & np.uint32(MISSED_EVENTS)))
         entries = parse(words)
         counts.entries += len(entries.page)
-        versions = VERSIONS if version is None else (version,)
-        version = next((known for known in versions if _is_record(words, entries, device, known).any()), version)
-        if version is not None:
-            out.write(_records(words, entries, _is_record(words, entries, device, version), version))
+        for known in VERSIONS if version is None else (version,):
+            chosen = _is_record(words, entries, device, known)
+            if chosen.any():
+                version = known
+                out.write(_records(words, entries, chosen, known))
+                break
     return counts
 
 
@@ -160,17 +163,15 @@ def _is_record(words: npt.NDArray[np.uint32], entries: Entries, device: int, ver
     return matches
 
 
-def _records(
-    words: npt.NDArray[np.uint32], entries: Entries, chosen: npt.NDArray[np.bool_], version: Version
-) -> bytes:
+def _records(words: npt.NDArray[np.uint32], entries: Entries, chosen: npt.NDArray[np.bool_], version: Version) -> bytes:
     """Return the chosen entries as blktrace records with their payloads."""
     page, start = entries.page[chosen], entries.start[chosen]
     length = 4 * version.words + (words[page, start + version.pdu] >> 16).astype(np.int64)
     offset = np.cumsum(length) - length
     source = 4 * (page * words.shape[1] + start)
     out = words.view(np.uint8).reshape(-1)[np.repeat(source - offset, length) + np.arange(length.sum())]
-    begins = np.zeros((len(page), HEAD_WORDS), np.uint32)  # magic, sequence, time
+    begins = np.zeros((len(page), 4), np.uint32)  # magic, sequence, and two words of time
     begins[:, 0] = MAGIC | version.number
     begins[:, 2:] = entries.time_ns[chosen].view(np.uint32).reshape(-1, 2)
-    out[offset[:, None] + np.arange(4 * HEAD_WORDS)] = begins.view(np.uint8).reshape(len(page), -1)
-    return out.tobytes()
+    out[offset[:, None] + np.arange(16)] = begins.view(np.uint8).reshape(len(page), -1)
+    return bytes(out.tobytes())

@@ -33,31 +33,31 @@ SAVED_PROCESSES = 16384
 """Number of process names that the kernel keeps. Its default is 128; a compilation has thousands."""
 
 
-def possible(tracing: Path = TRACING) -> str | None:
+def possible() -> str | None:
     """Return why this process cannot use the `blk` tracer, or None."""
     if os.geteuid() != 0:
         return "tracing needs root"
     try:
-        tracers = (tracing / "available_tracers").read_text().split()
+        tracers = (TRACING / "available_tracers").read_text().split()
     except OSError:
-        command = ["unshare", "--mount", "sh", "-c", f'{_MOUNT} "$1" && cat "$1/available_tracers"', "sh", str(tracing)]
+        command = ["unshare", "--mount", "sh", "-c", f'{_MOUNT} "$1" && cat "$1/available_tracers"', "sh", str(TRACING)]
         tried = programs.run(command)
         if tried.returncode:
-            return f"tracefs cannot be mounted at {tracing} ({_last_line(tried.stderr)})"
+            return f"tracefs cannot be mounted at {TRACING} ({_last_line(tried.stderr)})"
         tracers = tried.stdout.split()
     return None if "blk" in tracers else "this kernel has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)"
 
 
-def mount(tracing: Path = TRACING) -> None:
+def mount() -> None:
     """Mount tracefs unless mounted; the caller holds the lock. Raises UserError when the kernel refuses."""
-    if (tracing / "available_tracers").exists():
+    if (TRACING / "available_tracers").exists():
         return
-    save_journal(run_directory() / MOUNT_JOURNAL, {"boot_id": boot_id(), "tracing": str(tracing)})
-    mounted = programs.run([*_MOUNT.split(), str(tracing)])
+    save_journal(run_directory() / MOUNT_JOURNAL, {"boot_id": boot_id(), "tracing": str(TRACING)})
+    mounted = programs.run([*_MOUNT.split(), str(TRACING)])
     if mounted.returncode:
         (run_directory() / MOUNT_JOURNAL).unlink()
         raise UserError(
-            f"tracefs cannot be mounted at {tracing} ({_last_line(mounted.stderr)}). Tracing needs it. Mount tracefs, "
+            f"tracefs cannot be mounted at {TRACING} ({_last_line(mounted.stderr)}). Tracing needs it. Mount tracefs, "
             "or run drivelab as root of the host."
         )
 
@@ -79,18 +79,18 @@ def unmount() -> None:
     journal.unlink()
 
 
-def refuse_foreign(device_trace: Path, tracing: Path = TRACING, *, own_ring: bool = True) -> None:
+def refuse_foreign(device_trace: Path, *, own_ring: bool = True) -> None:
     """Raise UserError when another program traces.
 
     Without `own_ring`, only tracers that would take events from blktrace count. `device_trace` is
     /sys/class/block/NAME/trace.
     """
-    if text(tracing / "current_tracer") not in ("nop", "") and (own_ring or text(tracing / "current_tracer") == "blk"):
+    if (current := text(TRACING / "current_tracer")) not in ("nop", "") and (own_ring or current == "blk"):
         raise UserError(
-            f"another program uses the kernel's tracer '{text(tracing / 'current_tracer')}'; end that trace "
-            f"(echo nop > {tracing}/current_tracer) and try again"
+            f"another program uses the kernel's tracer '{current}'; end that trace "
+            f"(echo nop > {TRACING}/current_tracer) and try again"
         )
-    if own_ring and (events := text(tracing / "set_event").split()):
+    if own_ring and (events := text(TRACING / "set_event").split()):
         raise UserError(f"another program uses kernel trace events ({events[0]}, …); end that trace first")
     if text(device_trace / "enable") not in ("0", ""):
         raise UserError(
@@ -99,50 +99,46 @@ def refuse_foreign(device_trace: Path, tracing: Path = TRACING, *, own_ring: boo
         )
 
 
-def state(tracing: Path = TRACING) -> dict[str, str]:
+def state() -> dict[str, str]:
     """Return what to write to restore the present state, in that order.
 
     Keys are files relative to the tracing directory.
     """
     names = ["current_tracer", *(f"options/{name}" for name in OPTIONS), "trace_clock", "tracing_cpumask"]
-    names += [f"per_cpu/{cpu.name}/buffer_size_kb" for cpu in cpus(tracing)]
-    return {name: _value(tracing / name) for name in [*names, "saved_cmdlines_size", "tracing_on"]}
+    names += [f"per_cpu/{cpu.name}/buffer_size_kb" for cpu in cpus()]
+    return {name: _value(TRACING / name) for name in [*names, "saved_cmdlines_size", "tracing_on"]}
 
 
-def recover(tracing: Path = TRACING) -> bool:
-    """Restore the tracer's state after a killed capture; return whether needed.
+def recover() -> None:
+    """Restore the tracer's state after a killed capture.
 
     The caller holds the lock. A tracer that another program has chosen since is kept. Unmounts tracefs if drivelab
     mounted it. Raises UserError and keeps the journal when the kernel refuses because another program reads the ring.
     """
     journal = run_directory() / JOURNAL
-    try:
+    if journal.exists():
         body = json.loads(journal.read_text())
-    except FileNotFoundError:
-        unmount()
-        return False
-    if body["boot_id"] == boot_id():
-        mount(tracing)
-        _restore(tracing, Path(body["device_trace"]) / "enable", body["state"])
-    journal.unlink()
+        if body["boot_id"] == boot_id():
+            mount()
+            _restore(Path(body["device_trace"]) / "enable", body["state"])
+        journal.unlink()
     unmount()
-    return True
 
 
-def _restore(tracing: Path, enable: Path, state: dict[str, str]) -> None:
+def _restore(enable: Path, state: dict[str, str]) -> None:
     if text(enable) not in ("0", ""):
         enable.write_text("0")
-    is_ours = text(tracing / "current_tracer") == "blk"
+    is_ours = text(TRACING / "current_tracer") == "blk"
     if is_ours:
-        (tracing / "tracing_on").write_text("0")
+        (TRACING / "tracing_on").write_text("0")
     for name, value in state.items():
         if name == "current_tracer" and not is_ours:
             continue
         try:
-            (tracing / name).write_text(value)
+            (TRACING / name).write_text(value)
         except OSError as error:
             raise UserError(
-                f"{tracing / name} cannot be reset to '{value}' ({error.strerror}): another program reads the "
+                f"{TRACING / name} cannot be reset to '{value}' ({error.strerror}): another program reads the "
                 "tracer's ring; end that program, then capture again"
             ) from None
 
@@ -164,9 +160,9 @@ def save_journal(path: Path, body: Mapping[str, Any]) -> None:
     write_atomic(path, json.dumps(body))
 
 
-def cpus(tracing: Path = TRACING) -> list[Path]:
+def cpus() -> list[Path]:
     """Return the folders of the CPUs' rings, in order."""
-    return sorted((tracing / "per_cpu").glob("cpu*"), key=lambda path: int(path.name.removeprefix("cpu")))
+    return sorted((TRACING / "per_cpu").glob("cpu*"), key=lambda path: int(path.name.removeprefix("cpu")))
 
 
 def ring_counts(cpu: Path) -> dict[str, int]:
@@ -179,9 +175,9 @@ def ring_counts(cpu: Path) -> dict[str, int]:
     return {name: int(value) for name, value in re.findall(r"^([a-z ]+): (\d+)$", content, re.MULTILINE)}
 
 
-def saved_processes(tracing: Path = TRACING) -> dict[int, str]:
+def saved_processes() -> dict[int, str]:
     """Return the process names by PID that the kernel keeps."""
-    lines = (line.split(maxsplit=1) for line in (tracing / "saved_cmdlines").read_text().splitlines())
+    lines = (line.split(maxsplit=1) for line in (TRACING / "saved_cmdlines").read_text().splitlines())
     return {int(fields[0]): fields[1] for fields in lines if len(fields) == 2}
 
 

@@ -89,21 +89,22 @@ class Sysfs:
             path = self.root / name / file.replace("__", "/")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text + "\n")
-        return Disk(name, self.root)
+        return Disk(name)
 
 
 STAT = "5 0 40 1 7 2 900 1 0 0 0 3 0 64 1 9 1"
 
 
-def test_disk_facts_come_from_sysfs(tmp_path: Path) -> None:
+def test_disk_facts_come_from_sysfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "SYS_BLOCK", tmp_path)
     sda = Sysfs(tmp_path).put("sda", size="2048", dev="259:5", stat=STAT, queue__logical_block_size="4096", diskseq="7")
     assert sda.facts() == disk.Facts(1 << 20, 0, 4096, "7")
     assert sda.number == 259 << 20 | 5
     assert sda.completed() == 5 + 7 + 3, "reads, writes and discards, without merges and flushes"
 
 
-def test_a_missing_disk_has_no_facts(tmp_path: Path) -> None:
-    missing = Disk("sdz", tmp_path)
+def test_a_missing_disk_has_no_facts() -> None:
+    missing = Disk("sdz")
     assert missing.facts() == disk.Facts(0, 0, 0, "")
     assert missing.completed() == 0
     missing.settle()
