@@ -38,7 +38,7 @@ from drivelab.replay.prepare import Prepared, prepare
 from drivelab.trace import records
 from drivelab.trace.capturing.capture import capture
 from drivelab.trace.decode import FIRST_EVENT_MONOTONIC, decode
-from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, REQUESTS, read_trace, write_trace
+from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, REQUESTS, TraceWriter, open_trace
 
 BLOCK_BYTES = 4096
 MEAN_GAP_NS = 100_000
@@ -81,7 +81,9 @@ def write_workload(path: Path, seconds: float) -> None:
         **dict.fromkeys(("pid", "cpu", "error", "requeues"), np.zeros(rows, np.int32)),
     }  # fmt: skip
     requests = pa.table({name: columns[name] for name in REQUESTS.names}, schema=REQUESTS)
-    write_trace(requests, {"source": "made up for a benchmark"}, path)
+    with TraceWriter(path) as writer:
+        writer.write(requests)
+        writer.finish({"source": "made up for a benchmark"})
 
 
 def fio(case: Case, folder: Path) -> list[str]:
@@ -151,11 +153,11 @@ def watch(case: Case, command: list[str], folder: Path) -> Floats:
                 raise
             time.sleep(2)
     decode(folder / "raw", folder / "seen.parquet")
-    table, about = read_trace(folder / "seen.parquet")
     seen: dict[int, deque[float]] = defaultdict(deque)
-    for row in table.to_pylist():
-        if (row["operation"], row["length_bytes"]) == ("read", BLOCK_BYTES):
-            seen[row["offset_bytes"]].append(row["queue_ns"] + about[FIRST_EVENT_MONOTONIC])
+    with open_trace(folder / "seen.parquet") as trace:
+        for row in (row for batch in trace.batches() for row in batch.to_pylist()):
+            if (row["operation"], row["length_bytes"]) == ("read", BLOCK_BYTES):
+                seen[row["offset_bytes"]].append(row["queue_ns"] + trace.provenance[FIRST_EVENT_MONOTONIC])
     offsets = case.plan["offset_bytes"].tolist()
     return np.array([found.popleft() if (found := seen[offset]) else np.nan for offset in offsets])
 

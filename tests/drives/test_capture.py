@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 from captures import MIB, dd
+from whole_traces import read_trace
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.trace.capturing import applications, capture
 from drivelab.trace.decode import decode
-from drivelab.trace.parquet_schema import read_trace
 
 pytestmark = [
     pytest.mark.device,

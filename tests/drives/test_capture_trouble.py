@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from captures import background, dd, running
 from waits import wait_until
+from whole_traces import read_trace
 
 from drivelab.core.errors import UserError
 from drivelab.core.private import run_directory
 from drivelab.trace.capturing import capture, ftrace, mounts
 from drivelab.trace.decode import decode
-from drivelab.trace.parquet_schema import read_trace
 
 pytestmark = [
     pytest.mark.device,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from whole_traces import read_trace
 
 from drivelab.drives import target
 from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
@@ -17,7 +18,7 @@ from drivelab.replay.prepare import prepare
 from drivelab.trace import trace_catalogue
 from drivelab.trace.capturing.capture import capture
 from drivelab.trace.decode import FIRST_EVENT_MONOTONIC, decode
-from drivelab.trace.parquet_schema import OPERATIONS, read_trace
+from drivelab.trace.parquet_schema import OPERATIONS
 
 pytestmark = [pytest.mark.device, pytest.mark.single]
 
@@ -33,7 +34,7 @@ def test_the_kernel_sees_the_requests_that_the_engine_records(tmp_path: Path, de
     choice = ReplayChoice(TimingChoice("scaled", factor=0.2))
     with target.named(Path(device), destroy=True) as where:
         place = (where.capacity_bytes, where.logical_block_bytes)
-        prepared = prepare(trace_catalogue.path_of("sqlite-inserts"), tmp_path / "made", choice, *place)
+        prepared = prepare(trace_catalogue.entry("sqlite-inserts").path, tmp_path / "made", choice, *place)
         schedule = open_schedule(prepared.schedule)
         make_results(results, schedule.header["count"], schedule.header["checksum"])
         command = native.command(where.path, where.identity, prepared.schedule, results, EngineOptions())

@@ -14,10 +14,10 @@ from typing import Any
 import pandas as pd
 import pytest
 from emulation.machine import Machine
+from whole_traces import read_trace
 
 from drivelab.trace.capturing import ring
 from drivelab.trace.decode import decode
-from drivelab.trace.parquet_schema import read_trace
 
 pytestmark = pytest.mark.emulated
 

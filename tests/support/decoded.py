@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 from trace_files import Event, record_bytes
+from whole_traces import read_trace
 
 from drivelab.trace import records
 from drivelab.trace.decode import decode
-from drivelab.trace.parquet_schema import read_trace
 
 TIMESTAMP_NOTE = records.NOTIFY | 1
 

@@ -11,8 +11,9 @@ from unittest.mock import patch
 import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
+from whole_traces import write_trace
 
-from drivelab.trace.parquet_schema import FLAGS, REQUESTS, open_trace, write_trace
+from drivelab.trace.parquet_schema import FLAGS, REQUESTS, open_trace
 
 PROCESSES = ("", "db", "backup")
 

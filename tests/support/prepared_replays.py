@@ -11,11 +11,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 from made_traces import Row, table
+from whole_traces import write_trace
 
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay.engine_records import Records, checksum, open_schedule
 from drivelab.replay.prepare import Prepared, prepare
-from drivelab.trace.parquet_schema import OPERATIONS, REQUESTS, write_trace
+from drivelab.trace.parquet_schema import OPERATIONS, REQUESTS
 
 MIB = 1 << 20
 GIB = 1 << 30

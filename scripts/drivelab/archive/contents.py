@@ -119,7 +119,7 @@ def _configuration(study: Study) -> Iterator[Path]:
 def _traces(study: Study) -> Iterator[Path]:
     for name, source in study.traces.items():
         if source.shipped is not None:
-            entry = trace_catalogue.path_of(source.shipped, _TRACES)
+            entry = trace_catalogue.entry(source.shipped, _TRACES).path
             files = [entry, entry.with_suffix(".yaml")]
         else:
             files = [source.file] if source.file else []

@@ -148,7 +148,7 @@ def trace(name: str) -> Trace:
     """Return the extent of a trace: a `.parquet` file, or a name in the catalogue."""
     from drivelab.trace.parquet_schema import extent  # imports pyarrow, which is slow; only replays need it
 
-    path = Path(name) if name.endswith(".parquet") else trace_catalogue.path_of(name, ROOT / TRACES)
+    path = Path(name) if name.endswith(".parquet") else trace_catalogue.entry(name, ROOT / TRACES).path
     return Trace(*extent(path))
 
 

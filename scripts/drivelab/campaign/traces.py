@@ -85,7 +85,7 @@ class StudyTraces:
         if source.file is not None:
             return source.file
         assert source.shipped is not None  # the schema requires one of the two
-        return trace_catalogue.path_of(source.shipped, TRACES)
+        return trace_catalogue.entry(source.shipped, TRACES).path
 
 
 def check_application(choice: MeasurementChoice, *, runs_one: bool) -> None:

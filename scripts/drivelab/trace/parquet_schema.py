@@ -87,13 +87,10 @@ class RowsWriter:
     The batches bound the memory. `lasting`: the file is whole after a loss of power, too.
     """
 
-    def __init__(
-        self, path: Path, schema: pa.Schema, *, compression_level: int = 1, statistics: Sequence[str] = (),
-        lasting: bool = False,
-    ) -> None:  # fmt: skip
+    def __init__(self, path: Path, schema: pa.Schema, *, statistics: Sequence[str] = (), lasting: bool = False) -> None:
         self._path, self._schema = path, schema
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        self._level, self._statistics, self._lasting = compression_level, list(statistics), lasting
+        self._statistics, self._lasting = list(statistics), lasting
         self.rows = 0
 
     def __enter__(self) -> Self:
@@ -103,7 +100,7 @@ class RowsWriter:
             self._part,
             self._schema,
             compression="zstd",
-            compression_level=self._level,
+            compression_level=1,
             use_dictionary=[name for name in self._schema.names if name not in plain],
             column_encoding=dict.fromkeys(delta, "DELTA_BINARY_PACKED"),
             write_statistics=self._statistics,
@@ -136,8 +133,8 @@ class RowsWriter:
 class TraceWriter(RowsWriter):
     """Write a trace, whose rows must be in `queue_ns` order; `finish` takes its provenance."""
 
-    def __init__(self, path: Path, *, compression_level: int = 1) -> None:
-        super().__init__(path, REQUESTS, compression_level=compression_level, statistics=["queue_ns"], lasting=True)
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, REQUESTS, statistics=["queue_ns"], lasting=True)
 
     def __enter__(self) -> Self:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -168,14 +165,6 @@ def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
             del table  # the reader may be done with it before the next one is whole
     if rows:
         yield pa.Table.from_batches(waiting)
-
-
-def write_trace(requests: pa.Table | Iterable[pa.RecordBatch], provenance: Mapping[str, Any], path: Path) -> None:
-    """Write a whole trace with the highest compression, for shipping."""
-    with TraceWriter(path, compression_level=9) as writer:
-        for batch in [requests] if isinstance(requests, pa.Table) else requests:
-            writer.write(batch)
-        writer.finish(provenance)
 
 
 class TraceFile:
@@ -259,15 +248,6 @@ def _provenance(text: bytes) -> dict[str, Any]:
 
 def _is_number(value: Any) -> bool:
     return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62)
-
-
-def read_trace(path: Path) -> tuple[pa.Table, dict[str, Any]]:
-    """Read all requests in `queue_ns` order and the provenance; all in memory.
-
-    Raises UserError as `open_trace` does.
-    """
-    with open_trace(path) as trace:
-        return pa.Table.from_batches(trace.batches(), REQUESTS), trace.provenance
 
 
 _COLUMNS = ("queue_ns", "complete_ns", "operation", "length_bytes")

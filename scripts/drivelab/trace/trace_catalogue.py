@@ -50,32 +50,25 @@ def entry(name: str, folder: Path = TRACES) -> Entry:
     return _entry(path)
 
 
-def path_of(name: str, folder: Path = TRACES) -> Path:
-    """Return a shipped trace's Parquet file without checking it. Raises UserError as `entry` does."""
-    return entry(name, folder).path
+def locate(text: str, folder: Path = TRACES) -> Path:
+    """Return a trace's path, given its path or its name in a catalogue.
 
-
-def verified_path(name: str, folder: Path = TRACES) -> Path:
-    """Return a shipped trace's Parquet file after verifying its checksum.
-
-    Raises UserError when the file is missing or has another checksum than in the catalogue.
+    Raises UserError when the catalogue has no such trace, its file is missing, or has another checksum.
     """
-    shipped = entry(name, folder)
+    path = Path(text)
+    if path.suffix or path.exists():
+        return path
+    shipped = entry(text, folder)
+    remedy = f"restore it with 'git checkout -- {shipped.path}'"
     if not shipped.path.is_file():
-        raise UserError(f"trace '{name}': {shipped.path} is missing; restore it with 'git checkout -- {shipped.path}'")
+        raise UserError(f"trace '{text}': {shipped.path} is missing; {remedy}")
     digest = sha256_of(shipped.path)
     if digest != shipped.sha256:
         raise UserError(
-            f"trace '{name}': {shipped.path} has SHA-256 {digest[:12]}…, the catalogue says {shipped.sha256[:12]}…; "
-            f"restore it with 'git checkout -- {shipped.path}'"
+            f"trace '{text}': {shipped.path} has SHA-256 {digest[:12]}…, the catalogue says {shipped.sha256[:12]}…; "
+            f"{remedy}"
         )
     return shipped.path
-
-
-def locate(text: str) -> Path:
-    """Return a trace's path, given its path or its name in the catalogue. Raises UserError as `verified_path` does."""
-    path = Path(text)
-    return path if path.suffix or path.exists() else verified_path(text)
 
 
 def sha256_of(path: Path) -> str:

@@ -16,6 +16,7 @@ from drawn import artists, stays_on_its_page, texts
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from whole_traces import write_trace
 
 from drivelab.figures.base import style
 from drivelab.figures.base.sheets import draw_trace, render
@@ -81,7 +82,7 @@ def counted(case: str) -> dict[str, pd.DataFrame]:
 
 def of_trace(table: pa.Table, provenance: dict[str, Any]) -> dict[str, pd.DataFrame]:
     with tempfile.TemporaryDirectory() as folder:
-        parquet_schema.write_trace(table, provenance, Path(folder) / "t.parquet")
+        write_trace(table, provenance, Path(folder) / "t.parquet")
         return count(Path(folder) / "t.parquet", "the-name-of-the-trace")
 
 

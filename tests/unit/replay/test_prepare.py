@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_traces import Row, batch_sizes, batches_of, made_up, unhurried
 from prepared_replays import GIB, MIB, brief, planned_of, prepare_rows, records_of, write_rows
+from whole_traces import read_trace
 
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import MappingChoice, ReplayChoice, TimingChoice
@@ -23,7 +24,7 @@ from drivelab.replay.planner import PLANNED
 from drivelab.replay.prepare import prepare
 from drivelab.replay.survey import footprint_extents
 from drivelab.trace import trace_catalogue
-from drivelab.trace.parquet_schema import PROVENANCE_KEY, read_trace
+from drivelab.trace.parquet_schema import PROVENANCE_KEY
 
 LONG = LONGEST_TRANSFER_BYTES
 
@@ -183,7 +184,7 @@ def test_batches_do_not_matter(
 
 @pytest.mark.parametrize("name", sorted(trace_catalogue.load()))
 def test_shipped_traces_fit_small_and_large_drives(tmp_path: Path, name: str) -> None:
-    requests = read_trace(trace_catalogue.path_of(name))[0].to_pandas()
+    requests = read_trace(trace_catalogue.entry(name).path)[0].to_pandas()
     moved = requests.groupby(requests["operation"].astype(str))["length_bytes"].sum()
     choices = itertools.product(
         (TimingChoice(), TimingChoice("asap"), TimingChoice("idle-capped", idle_cap_s=0.001)), ("none", "process")
@@ -191,7 +192,7 @@ def test_shipped_traces_fit_small_and_large_drives(tmp_path: Path, name: str) ->
     for (timing, order), capacity in zip(itertools.cycle(choices), (256 * MIB, 1 << 43) * 3, strict=False):
         for method in ("auto", "compact", "scale"):
             choice = ReplayChoice(timing, MappingChoice(method), order)
-            prepared = prepare(trace_catalogue.path_of(name), tmp_path / "made", choice, capacity, 4096)
+            prepared = prepare(trace_catalogue.entry(name).path, tmp_path / "made", choice, capacity, 4096)
             counts, report = prepared.counts, prepared.mapping
             assert {name: counts[name]["bytes"] for name in ("read", "write")} == {
                 name: moved.get(name, 0) for name in ("read", "write")
@@ -236,7 +237,7 @@ def test_a_damaged_trace_is_refused_with_its_name(tmp_path: Path) -> None:
         tmp_path / "t.parquet", [Row(at, None, at + 1, "read", 512 * (at * 7919 % 9973)) for at in range(5000)]
     )
     content = bytearray(trace.read_bytes())
-    content[len(content) // 2] ^= 0xFF
+    content[len(content) // 4] ^= 0xFF
     trace.write_bytes(content)
     with pytest.raises(UserError, match=r"t\.parquet: is damaged"):
         prepare(trace, tmp_path / "made", ReplayChoice(), GIB, 512)

@@ -11,6 +11,7 @@ from application_plans import measured, plan_of, runs_of
 from hypothesis import given
 from hypothesis import strategies as st
 from stages import conditioned
+from whole_traces import read_trace
 
 from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.values.summary import summary_table
@@ -23,7 +24,6 @@ from drivelab.plan.study import MeasurementChoice
 from drivelab.run.application import enough, next_is_cold
 from drivelab.run.clock_device import ClockDevice
 from drivelab.run.measure import measure
-from drivelab.trace.parquet_schema import read_trace
 
 pytestmark = pytest.mark.usefixtures("project")
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from whole_traces import read_trace
 
 from drivelab.core.errors import UserError
 from drivelab.trace import trace_catalogue
 from drivelab.trace.decode import decode
-from drivelab.trace.parquet_schema import extent, read_trace
+from drivelab.trace.parquet_schema import extent
 from drivelab.trace.statistics.count import count, row_of
 
 
 @pytest.mark.parametrize("name", sorted(trace_catalogue.load()))
 def test_shipped_traces_match_the_catalogue(name: str) -> None:
-    requests, provenance = read_trace(trace_catalogue.verified_path(name))
+    requests, provenance = read_trace(trace_catalogue.locate(name))
     entry = trace_catalogue.entry(name)
     assert entry.path.stat().st_size < 2 << 20
     assert requests.num_rows == entry.requests
@@ -32,7 +33,7 @@ def test_shipped_traces_match_the_catalogue(name: str) -> None:
 
 
 def test_a_shipped_blktrace_is_decoded_to_its_shipped_trace(tmp_path: Path) -> None:
-    shipped, provenance = read_trace(trace_catalogue.verified_path("blktrace-mix"))
+    shipped, provenance = read_trace(trace_catalogue.locate("blktrace-mix"))
     summary = decode(trace_catalogue.TRACES / "blktrace-mix", tmp_path / "t.parquet")
     decoded, _ = read_trace(tmp_path / "t.parquet")
     assert decoded.equals(shipped)
@@ -51,13 +52,13 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with pytest.raises(UserError, match=r"sqlite-inserts\.parquet has SHA-256 .* restore it"):
-        trace_catalogue.verified_path("sqlite-inserts", tmp_path)
+        trace_catalogue.locate("sqlite-inserts", tmp_path)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     (copy(tmp_path) / "sqlite-inserts.parquet").unlink()
     with pytest.raises(UserError, match=r"sqlite-inserts\.parquet is missing; restore it"):
-        trace_catalogue.verified_path("sqlite-inserts", tmp_path)
+        trace_catalogue.locate("sqlite-inserts", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["absent", "../traces/sqlite-inserts"])

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from decoded import decoded_folder
 from trace_files import Event, record_bytes, write_capture
+from whole_traces import read_trace
 
 from drivelab.core.errors import UserError
 from drivelab.trace import records
 from drivelab.trace.decode import decode
-from drivelab.trace.parquet_schema import read_trace
 
 CPU0: list[Event] = [
     (1000, "Q", "WSM", 72, 4096), (1010, "G", "WSM", 72, 4096), (1020, "Q", "WSM", 80, 8192),

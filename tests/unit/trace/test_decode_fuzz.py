@@ -16,11 +16,11 @@ from block_layer_parts import Setup
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from trace_files import HEADER, by_cpu, file_bytes
+from whole_traces import read_trace
 
 from drivelab.core.errors import UserError
 from drivelab.trace import records
 from drivelab.trace.decode import decode
-from drivelab.trace.parquet_schema import read_trace
 
 BOUND_MB = 500
 EXTREMES = (0, 1, 7, 8, 48, 64, 0xFF, 0xFFFF, 1 << 31, (1 << 32) - 1, 1 << 54, 1 << 55, 1 << 63, (1 << 64) - 1)

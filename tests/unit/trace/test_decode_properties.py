@@ -19,11 +19,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_decoder import decode_slowly
 from trace_files import Record, by_cpu, write_records
+from whole_traces import read_trace
 
 from drivelab.core.errors import UserError
 from drivelab.trace import records
 from drivelab.trace.decode import decode
-from drivelab.trace.parquet_schema import read_trace
 
 COMPARED = ("events", "events_by_action", "requests", "passthrough", "device_flushes", "unmatched", "lost")
 NEIGHBOURHOOD = 32

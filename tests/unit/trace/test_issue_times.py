@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from decoded import decoded_events
 from trace_files import Event, write_capture
+from whole_traces import read_trace
 
 from drivelab.trace.decode import decode
 from drivelab.trace.formats.common.importing import import_trace
-from drivelab.trace.parquet_schema import read_trace
 from drivelab.trace.statistics.count import count
 
 ISSUED: list[Event] = [

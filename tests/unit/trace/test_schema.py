@@ -9,11 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from trace_files import write_capture
+from whole_traces import read_trace, write_trace
 
 from drivelab.core.errors import UserError
 from drivelab.trace import trace_catalogue
 from drivelab.trace.decode import decode
-from drivelab.trace.parquet_schema import REQUESTS, TraceWriter, read_trace, write_trace
+from drivelab.trace.parquet_schema import REQUESTS, TraceWriter
 
 
 def test_a_trace_and_its_provenance_survive_the_file(tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ def test_an_incomplete_trace_leaves_no_file(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    table, provenance = read_trace(trace_catalogue.path_of("rocksdb"))
+    table, provenance = read_trace(trace_catalogue.entry("rocksdb").path)
     write_trace(table, provenance, path)
     data = bytearray(path.read_bytes())
     data[2000] ^= 1

@@ -13,12 +13,12 @@ import pytest
 from block_layer import BlockLayer
 from block_layer_parts import Setup
 from trace_files import by_cpu, write_records
+from whole_traces import read_trace
 
 from drivelab.core.errors import UserError
 from drivelab.trace.decode import decode
 from drivelab.trace.formats.common import block_events
 from drivelab.trace.formats.common.importing import ImportReport, import_trace
-from drivelab.trace.parquet_schema import read_trace
 
 
 def line(time_us: float, event: str, device: str = "8,0", cpu: int = 0) -> str:

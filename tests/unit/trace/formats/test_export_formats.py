@@ -15,11 +15,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from whole_traces import read_trace, write_trace
 
 from drivelab.core.errors import UserError
 from drivelab.trace.formats.common.exporting import ExportReport, export_trace
 from drivelab.trace.formats.common.importing import import_trace
-from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, REQUESTS, read_trace, write_trace
+from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, REQUESTS
 
 PLAIN = {
     "queue_ns": 0, "dispatch_ns": None, "complete_ns": None, "operation": "read",

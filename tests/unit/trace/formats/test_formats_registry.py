@@ -7,11 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
+from whole_traces import read_trace
 
 from drivelab.cli.traces.trace import add_parser
 from drivelab.trace import formats
 from drivelab.trace.formats import all_formats
-from drivelab.trace.parquet_schema import read_trace
 
 
 def run(*arguments: str | Path) -> int:

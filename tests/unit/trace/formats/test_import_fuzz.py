@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from whole_traces import read_trace
 
 from drivelab.core.errors import UserError
 from drivelab.trace.formats import importable
 from drivelab.trace.formats.common import lines, source
 from drivelab.trace.formats.common.importing import import_trace
-from drivelab.trace.parquet_schema import read_trace
 
 SEEDS = {
     "msr": b"128166372003061629,usr,0,Read,7014609920,24576,41286\n",

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 import yaml
+from whole_traces import read_trace
 
 from drivelab.trace.formats.common.importing import ImportReport, import_trace
-from drivelab.trace.parquet_schema import read_trace
 
 
 def imported(folder: Path, content: str | bytes, **options: Any) -> tuple[list[dict[str, Any]], ImportReport]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from whole_traces import read_trace
 
 from drivelab.core.errors import UserError
 from drivelab.trace.formats.common.importing import import_trace
-from drivelab.trace.parquet_schema import read_trace
 
 LINES = yaml.safe_load(Path(__file__).with_name("malformed.yaml").read_text())
 GOOD = {name: lines["sound"] for name, lines in LINES.items()}

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from whole_traces import read_trace
 
 from drivelab.trace.formats.common import source
 from drivelab.trace.formats.common.importing import import_trace
-from drivelab.trace.parquet_schema import read_trace
 
 Row = tuple[int, int | None, str, int, int]
 """Queue and completion time in ns, operation, offset, length."""

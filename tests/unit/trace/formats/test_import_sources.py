@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from whole_traces import read_trace
 
 from drivelab.core.errors import UserError
 from drivelab.trace.formats import all_formats
 from drivelab.trace.formats.common import importing, source
 from drivelab.trace.formats.common.importing import import_trace
-from drivelab.trace.parquet_schema import BATCH_ROWS, open_trace, read_trace
+from drivelab.trace.parquet_schema import BATCH_ROWS, open_trace
 
 
 def zstd(data: bytes) -> bytes:

@@ -16,6 +16,7 @@ from unittest import mock
 import pandas as pd
 import pyarrow as pa
 import pytest
+from whole_traces import write_trace
 
 from drivelab.trace import parquet_schema
 from drivelab.trace.statistics.count import count
@@ -76,7 +77,7 @@ def counted(rows: Rows, batch_rows: int = 1 << 18, **provenance: Any) -> dict[st
     """Write a trace, read it in batches of `batch_rows`, and return its tables."""
     with tempfile.TemporaryDirectory() as folder, mock.patch.object(parquet_schema, "BATCH_ROWS", batch_rows):
         path = Path(folder) / "t.parquet"
-        parquet_schema.write_trace(table(rows), provenance, path)
+        write_trace(table(rows), provenance, path)
         return count(path, "t")
 
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from whole_traces import write_trace
 
 from drivelab.cli.traces import trace_info
 from drivelab.tables import io
 from drivelab.tables.schemas import TRACE_TABLES
-from drivelab.trace import parquet_schema
 
 
 def info(*arguments: str) -> int:
@@ -25,7 +25,7 @@ def info(*arguments: str) -> int:
 
 
 def write(model: ModuleType, path: Path, rows: list[dict[str, Any]], **provenance: Any) -> str:
-    parquet_schema.write_trace(model.table(rows), provenance, path)
+    write_trace(model.table(rows), provenance, path)
     return str(path)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from whole_traces import write_trace
 
 from drivelab.core.errors import UserError
-from drivelab.trace import parquet_schema
 from drivelab.trace.statistics import depth, footprint, streams
 from drivelab.trace.statistics.count import count
 
@@ -77,12 +77,12 @@ def test_one_request_over_the_whole_device(model: ModuleType) -> None:
 
 def test_invalid_traces_are_refused(model: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    parquet_schema.write_trace(model.table([]), {}, path)
+    write_trace(model.table([]), {}, path)
     with pytest.raises(UserError, match=r"t\.parquet: the trace has no request"):
         count(path, "t")
-    parquet_schema.write_trace(model.table([model.row(5), model.row(4)]), {}, path)
+    write_trace(model.table([model.row(5), model.row(4)]), {}, path)
     with pytest.raises(UserError, match=r"t\.parquet: its requests are not in the order"):
         count(path, "t")
-    parquet_schema.write_trace(model.table([model.row(5, "read", -4096)]), {}, path)
+    write_trace(model.table([model.row(5, "read", -4096)]), {}, path)
     with pytest.raises(UserError, match=r"t\.parquet: a request at -4096 B .* fits no device"):
         count(path, "t")
