@@ -38,10 +38,14 @@ _SAME_COUNTS = (
 _CANNOT_READ, _NO_RECORD, _NO_MEMORY = 1, 2, 3
 _GZIP = 0x8B1F
 _NULLABLE = ("dispatch_ns", "complete_ns", "dispatch_id")
-_INT64 = ("queue_ns", "dispatch_ns", "complete_ns", "offset_bytes", "length_bytes", "dispatch_id")
-_BITMAPS = (*(f"has_{name}" for name in _NULLABLE), *FLAGS)
-_INT32 = ("process", "pid", "cpu", "error", "pieces", "requeues")
-_FIELDS = (*_INT64, *_BITMAPS, "operation", *_INT32)
+_FIELDS: dict[str, pa.DataType] = {
+    **dict.fromkeys(
+        ("queue_ns", "dispatch_ns", "complete_ns", "offset_bytes", "length_bytes", "dispatch_id"), pa.int64()
+    ),
+    **dict.fromkeys((*(f"has_{name}" for name in _NULLABLE), *FLAGS), pa.bool_()),
+    "operation": pa.int8(),
+    **dict.fromkeys(("process", "pid", "cpu", "error", "pieces", "requeues"), pa.int32()),
+}
 """`struct columns` of native/decode.c, in its order, by the names in REQUESTS."""
 
 
@@ -111,7 +115,10 @@ class Decoder:
             self._library.decoder_name(self._decoder, pid, name.encode()[:15])
         self._names = _strings([""])
         self._operations = _strings(OPERATIONS)
-        self._columns = [_empty_columns(batch_rows) for _ in range(2)]
+        self._columns = [
+            {name: np.zeros(batch_rows * kind.bit_width // 8, np.uint8) for name, kind in _FIELDS.items()}
+            for _ in range(2)
+        ]
 
     def __enter__(self) -> Self:
         return self
@@ -138,20 +145,13 @@ class Decoder:
             yield batch if corrections is None else _corrected(batch, corrections, first_row)
             first_row += count
 
-    def _batch(self, columns: Mapping[str, npt.NDArray[Any]], count: int) -> pa.RecordBatch:
-        def column(name: str, kind: pa.DataType) -> pa.Array:
+    def _batch(self, columns: Mapping[str, npt.NDArray[np.uint8]], count: int) -> pa.RecordBatch:
+        arrays = {}
+        for name in REQUESTS.names:
             valid = pa.py_buffer(columns[f"has_{name}"]) if name in _NULLABLE else None
-            return pa.Array.from_buffers(kind, count, [valid, pa.py_buffer(columns[name])])
-
-        kinds = {
-            **dict.fromkeys(_INT64, pa.int64()),
-            **dict.fromkeys(FLAGS, pa.bool_()),
-            **dict.fromkeys(_INT32, pa.int32()),
-        }
-        arrays = {name: column(name, kind) for name, kind in kinds.items()}
-        operation = column("operation", pa.int8())
-        arrays["operation"] = pa.DictionaryArray.from_arrays(operation, self._operations, safe=False)
-        arrays["process"] = pa.DictionaryArray.from_arrays(arrays["process"], self._known_names(), safe=False)
+            arrays[name] = pa.Array.from_buffers(_FIELDS[name], count, [valid, pa.py_buffer(columns[name])])
+        for name, words in (("operation", self._operations), ("process", self._known_names())):
+            arrays[name] = pa.DictionaryArray.from_arrays(arrays[name], words, safe=False)
         return pa.RecordBatch.from_arrays([arrays[name] for name in REQUESTS.names], schema=REQUESTS)
 
     def counts(self) -> Counts:
@@ -245,13 +245,6 @@ def _strings(values: Sequence[str]) -> pa.Array:
     data = [value.encode() for value in values]
     offsets = np.cumsum([0, *map(len, data)], dtype=np.int32)
     return pa.StringArray.from_buffers(len(data), pa.py_buffer(offsets), pa.py_buffer(b"".join(data)))
-
-
-def _empty_columns(rows: int) -> dict[str, npt.NDArray[Any]]:
-    sizes: dict[str, tuple[int, Any]] = dict.fromkeys(_INT64, (rows, np.int64))
-    sizes |= dict.fromkeys(_INT32, (rows, np.int32))
-    sizes |= dict.fromkeys(_BITMAPS, (rows // 8, np.uint8)) | {"operation": (rows, np.int8)}
-    return {name: np.zeros(size, kind) for name, (size, kind) in sizes.items()}
 
 
 def _library() -> ctypes.CDLL:

@@ -27,24 +27,20 @@ def all_formats() -> dict[str, Format]:
     return {form.name: form for form in sorted(formats, key=lambda form: form.name)}
 
 
-def importable() -> list[str]:
-    """Return the names of the formats that can be imported."""
-    return list(all_formats())
-
-
 def format_for(name: str | None, head: bytes, path: Path) -> Format:
     """Return the format of that name, or the format that a file's first bytes match.
 
     `head` are the first bytes. Raises UserError for an unknown name, and when no format or several match.
     """
+    formats = all_formats()
     if name is not None:
-        if name not in importable():
-            raise UserError(f"import format '{name}' is unknown; {suggestion(name, importable())}")
-        return all_formats()[name]
-    candidates = [form for form in all_formats().values() if form.looks_like(head)]
+        if name not in formats:
+            raise UserError(f"import format '{name}' is unknown; {suggestion(name, list(formats))}")
+        return formats[name]
+    candidates = [form for form in formats.values() if form.looks_like(head)]
     if len(candidates) == 1:
         return candidates[0]
     remedy = "name the right format with --format"
     if candidates:
         raise UserError(f"{path}: could be {' or '.join(form.name for form in candidates)}; {remedy}")
-    raise UserError(f"{path}: matches none of the formats {', '.join(importable())}; if it is one of them, {remedy}")
+    raise UserError(f"{path}: matches none of the formats {', '.join(formats)}; if it is one of them, {remedy}")

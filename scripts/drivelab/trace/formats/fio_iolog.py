@@ -19,6 +19,7 @@ are dropped: reads and writes of length 0, and lengths of 4 GiB or more (fio par
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -31,7 +32,7 @@ import pyarrow.compute as pc
 from drivelab.core.errors import UserError
 from drivelab.trace.formats.common.column_reader import Columns, requests_of
 from drivelab.trace.formats.common.source import Source
-from drivelab.trace.formats.common.trace_format import NO_REQUEST, Losses, Tally
+from drivelab.trace.formats.common.trace_format import NO_REQUEST, ExportReport, Tally
 from drivelab.trace.parquet_schema import FLAGS, TraceFile
 
 TICK_NS = 1000
@@ -85,14 +86,14 @@ def _read_version_2(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
         yield requests_of(timed, tally, VERSION_2.no_request)
 
 
-def _write(trace: TraceFile, sink: BinaryIO, volume: str) -> Losses:
+def _write(trace: TraceFile, sink: BinaryIO, volume: str) -> ExportReport:
     if any(character.isspace() for character in volume) or not 0 < len(volume.encode()) <= 256:
         raise UserError(f"'{volume}' is not a file name for an iolog; use 1 to 256 bytes without spaces")
-    losses = Losses()
+    dropped, altered = Counter[str](), Counter[str]()
     sink.write(_header(3) + f"\n{FIRST_US} {volume} add\n{FIRST_US} {volume} open\n".encode())
     last_us = FIRST_US
     for batch in trace.batches(_COLUMNS):
-        kept = _acceptable(batch, losses)
+        kept = _acceptable(batch, dropped, altered)
         lines: list[str] = []
         columns = (kept[name].to_pylist() for name in (*_COLUMNS[:4], "preflush"))
         for queue_ns, operation, offset, length, preflush in zip(*columns, strict=True):
@@ -102,22 +103,22 @@ def _write(trace: TraceFile, sink: BinaryIO, volume: str) -> Losses:
             lines.append(f"{last_us} {volume} {_WORDS.get(operation, operation)} {offset} {length}\n")
         sink.write("".join(lines).encode())
     sink.write(f"{last_us} {volume} close\n".encode())
-    return losses
+    return ExportReport(VERSION_3.name, trace.rows, dict(+dropped), dict(+altered))
 
 
-def _acceptable(batch: pa.RecordBatch, losses: Losses) -> pa.RecordBatch:
+def _acceptable(batch: pa.RecordBatch, dropped: Counter[str], altered: Counter[str]) -> pa.RecordBatch:
     """Return the requests that fio accepts; count the others, and what an iolog cannot express."""
     operation = batch["operation"].cast(pa.string())
     too_long = pc.greater_equal(batch["length_bytes"], TOO_LONG_BYTES)
     empty = pc.and_(pc.equal(batch["length_bytes"], 0), pc.not_equal(operation, "flush"))
     kept = pc.invert(pc.or_(too_long, empty))
-    altered = {f"{flag} flags left out": batch[flag] for flag in FLAGS if flag != "preflush"}
-    altered["preflush flags made sync lines"] = batch["preflush"]
-    altered["write-zeroes made writes"] = pc.equal(operation, "write-zeroes")
+    changes = {f"{flag} flags left out": batch[flag] for flag in FLAGS if flag != "preflush"}
+    changes["preflush flags made sync lines"] = batch["preflush"]
+    changes["write-zeroes made writes"] = pc.equal(operation, "write-zeroes")
     for kind, mask in (("requests from 4 GiB", too_long), ("requests of no bytes", empty)):
-        losses.dropped[kind] += pc.sum(mask).as_py() or 0
-    for kind, mask in altered.items():
-        losses.altered[kind] += pc.sum(pc.and_(mask, kept)).as_py() or 0
+        dropped[kind] += pc.sum(mask).as_py() or 0
+    for kind, mask in changes.items():
+        altered[kind] += pc.sum(pc.and_(mask, kept)).as_py() or 0
     return batch.filter(kept)
 
 

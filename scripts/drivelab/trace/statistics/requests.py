@@ -107,10 +107,8 @@ class Requests:
 
     def row(self, sql: str) -> dict[str, Any]:
         """Return the only row of a query's result."""
-        result = self._database.execute(sql)
-        names = [column[0] for column in result.description or ()]
-        (values,) = result.fetchall()
-        return dict(zip(names, values, strict=True))
+        (values,) = self.rows(sql).to_dict("records")
+        return {str(name): value for name, value in values.items()}
 
     def execute(self, sql: str) -> None:
         self._database.execute(sql)

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from whole_traces import read_trace, write_trace
 
 from drivelab.core.errors import UserError
-from drivelab.trace.formats.common.exporting import ExportReport, export_trace
+from drivelab.trace.formats.common.exporting import export_trace
 from drivelab.trace.formats.common.importing import import_trace
+from drivelab.trace.formats.common.trace_format import ExportReport
 from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, REQUESTS
 
 PLAIN = {

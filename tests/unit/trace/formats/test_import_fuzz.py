@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from whole_traces import read_trace
 
 from drivelab.core.errors import UserError
-from drivelab.trace.formats import importable
+from drivelab.trace.formats import all_formats
 from drivelab.trace.formats.common import lines, source
 from drivelab.trace.formats.common.importing import import_trace
 
@@ -92,4 +92,4 @@ def test_arbitrary_bytes(data: bytes, name: str | None, limit: int) -> None:
 
 
 def test_every_format_is_fuzzed() -> None:
-    assert sorted(SEEDS) == importable()
+    assert sorted(SEEDS) == list(all_formats())

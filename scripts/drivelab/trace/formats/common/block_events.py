@@ -30,7 +30,7 @@ _RECORD = struct.Struct("<IIQQIIQIIHH12x")
 _MAGIC = records.MAGIC | 8
 _DEVICE = 1 << 20
 _TIME_NOTE = records.NOTIFY | 1
-_KEPT = ("pid", "cpu", "error", "dispatch_id", "pieces", "requeues", *FLAGS)
+_KEPT = ("process", "pid", "cpu", "error", "dispatch_id", "pieces", "requeues", *FLAGS)
 
 
 class BlockEvent(NamedTuple):
@@ -76,7 +76,6 @@ class BlockEvents:
         self._source = source
         self._volumes: dict[str, list[_Series]] = {}
         self._files = 0
-        self._names: dict[str, int] = {}
         self._actions: Counter[str] = Counter()
 
     def add(self, event: BlockEvent) -> None:
@@ -88,8 +87,7 @@ class BlockEvents:
             series = self._new_series(everything)
         series.last_ns = event.time_ns
         if event.action == "Q":
-            name = str(self._names.setdefault(event.process, len(self._names))).encode() if event.process else b""
-            series.buffer.extend(_record(event.time_ns, records.NOTIFY, pid=event.pid, payload=name))
+            series.buffer.extend(_record(event.time_ns, records.NOTIFY, pid=event.pid, payload=event.process.encode()))
         series.buffer.extend(
             _record(
                 event.time_ns, event.word | records.ACTIONS.index(event.action), event.sector,
@@ -127,7 +125,6 @@ class BlockEvents:
 
     def _decoded(self, volume: str, tally: Tally) -> Iterator[pa.RecordBatch]:
         files = [series.path for series in self._volumes[volume]]
-        names = pa.array(["", *self._names], pa.string())
         with Decoder(files, from_dispatch=tally.begins == ISSUE, batch_rows=_BATCH_ROWS) as decoder:
             for _ in decoder.batches():
                 pass
@@ -135,7 +132,7 @@ class BlockEvents:
             corrections = decoder.corrections()
         with Decoder(files, from_dispatch=tally.begins == ISSUE, batch_rows=_BATCH_ROWS) as decoder:
             for batch in decoder.batches(corrections):
-                yield _requests(batch, volume, names)
+                yield _requests(batch, volume)
 
 
 def _record(
@@ -148,12 +145,11 @@ def _record(
     return head + payload
 
 
-def _requests(batch: pa.RecordBatch, volume: str, names: pa.Array) -> pa.RecordBatch:
+def _requests(batch: pa.RecordBatch, volume: str) -> pa.RecordBatch:
     """Return rows of a format; the decoder reuses the memory of its batch."""
     count = batch.num_rows
     batch = batch.take(pa.array(np.arange(count)))
     queue = batch["queue_ns"]
-    numbers = [0 if not text else int(text) + 1 for text in batch["process"].dictionary.to_pylist()]
     return rows(
         line=np.arange(count),  # they are in order, so no message needs their lines
         time=queue.to_numpy(),
@@ -161,7 +157,6 @@ def _requests(batch: pa.RecordBatch, volume: str, names: pa.Array) -> pa.RecordB
         response_ns=pc.subtract(batch["complete_ns"], queue),
         dispatch_delay_ns=pc.subtract(batch["dispatch_ns"], queue),
         volume=pa.array([volume] * count, pa.string()).dictionary_encode(),
-        process=names.take(pa.array(numbers, pa.int32())).take(batch["process"].indices).dictionary_encode(),
         **{name: batch[name].to_numpy() for name in ("offset_bytes", "length_bytes")},
         **{name: batch[name] for name in _KEPT},
     )

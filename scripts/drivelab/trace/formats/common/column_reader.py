@@ -25,7 +25,6 @@ from drivelab.trace.formats.common.trace_format import (
     operation_codes,
     rows,
     scaled,
-    volume_pairs,
 )
 from drivelab.trace.records import SECTOR_BYTES
 
@@ -118,7 +117,8 @@ class Columns(Description):
         if self.response is not None:
             more["response_ns"] = columns[self.response]
         if len(self.volume) == 2:
-            more["volume"] = volume_pairs(columns[self.volume[0]], self.joint, columns[self.volume[1]])
+            names = (columns[name].cast(pa.string()) for name in self.volume)
+            more["volume"] = pc.binary_join_element_wise(*names, self.joint).dictionary_encode()
         elif self.volume:
             more["volume"] = columns[self.volume[0]]
         if self.process is not None:

@@ -4,28 +4,17 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from drivelab.core.errors import UserError, suggestion
 from drivelab.trace.formats import all_formats
+from drivelab.trace.formats.common.trace_format import ExportReport
 from drivelab.trace.parquet_schema import open_trace
 from drivelab.trace.records import refuse_source, writable
 
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
-
-
-@dataclass(frozen=True)
-class ExportReport:
-    """Report of an export: requests written, and losses by kind."""
-
-    format: str
-    requests: int
-    """Requests in the trace."""
-    dropped: dict[str, int]
-    altered: dict[str, int]
 
 
 def export_trace(path: Path, output: Path, *, format_name: str, volume: str = "trace") -> ExportReport:
@@ -43,9 +32,9 @@ def export_trace(path: Path, output: Path, *, format_name: str, volume: str = "t
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
             with pa.output_stream(str(part), compression=_CODECS.get(output.suffix)) as sink:
-                losses = writers[format_name](trace, sink, volume)
+                report = writers[format_name](trace, sink, volume)
             part.replace(output)
         finally:
             with suppress(OSError):
                 part.unlink()
-        return ExportReport(format_name, trace.rows, dict(+losses.dropped), dict(+losses.altered))
+        return report

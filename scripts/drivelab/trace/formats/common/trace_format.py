@@ -128,16 +128,18 @@ class Format(Description):
     """Returns whether a file that begins with these bytes can have this format."""
     read: Callable[[Source, Tally], Iterator[pa.RecordBatch]]
     """Yields batches as built by `rows`, in the file's order."""
-    write: Callable[[TraceFile, BinaryIO, str], Losses] | None = None
-    """Writes a trace under the given volume name; returns what the format lost."""
+    write: Callable[[TraceFile, BinaryIO, str], ExportReport] | None = None
+    """Writes a trace under the given volume name."""
 
 
-@dataclass
-class Losses:
-    """Losses of an export: counts of requests by kind."""
+@dataclass(frozen=True)
+class ExportReport:
+    """Report of an export: requests in the trace, and losses by kind."""
 
-    dropped: Counter[str] = field(default_factory=Counter)
-    altered: Counter[str] = field(default_factory=Counter)
+    format: str
+    requests: int
+    dropped: dict[str, int]
+    altered: dict[str, int]
 
 
 def rows(
@@ -207,18 +209,6 @@ def operation_codes(names: pa.DictionaryArray, meanings: Mapping[str, str | None
         codes.append(NO_REQUEST if meaning is None else OPERATIONS.index(meaning))
     chosen: npt.NDArray[np.int8] = np.array(codes, np.int8)[names.indices.to_numpy()]
     return chosen
-
-
-def volume_pairs(left: pa.DictionaryArray, separator: str, right: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Join two columns to names, such as `usr_0` from host and disk."""
-    width = len(right.dictionary)
-    pairs = left.indices.to_numpy().astype(np.int64) * width + right.indices.to_numpy()
-    if len(pairs) and not (pairs != pairs[0]).any():
-        distinct, places = pairs[:1], np.zeros(len(pairs), np.int64)
-    else:
-        distinct, places = np.unique(pairs, return_inverse=True)
-    names = [f"{left.dictionary[n // width]}{separator}{right.dictionary[n % width]}" for n in distinct.tolist()]
-    return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), pa.array(names, pa.string()))
 
 
 _LETTERS = re.compile(r"(F?)(WZ|DE|[RWDNF])([FASM]*)")
