@@ -39,6 +39,9 @@ struct decoder {
     struct matcher matcher;
     struct counts counts;
     uint64_t first_sector;
+    uint64_t taken; /* number of rows */
+    const struct correction *corrections;
+    uint64_t correction_count, corrected;
     char names[MOST_NAMES][COMMAND_BYTES]; /* number 0 is the empty name */
     struct multimap processes;
 };
@@ -182,6 +185,28 @@ static void put(const struct decoder *d, const struct columns *to, uint64_t at, 
     to->requeues[at] = (int32_t)row->requeues;
 }
 
+/* Rows get their last state, as an earlier decoder of the same files knew it: one correction for each row at most, in
+   order of the rows. They are used until the end of the decoder. */
+void decoder_correct(struct decoder *d, const struct correction *corrections, uint64_t count)
+{
+    d->corrections = corrections;
+    d->correction_count = count;
+}
+
+static void correct(struct decoder *d, struct row *row)
+{
+    uint64_t number = d->taken++;
+    if (d->corrected == d->correction_count || d->corrections[d->corrected].number != number)
+        return;
+    const struct correction *last = &d->corrections[d->corrected++];
+    row->dispatch = last->dispatch;
+    row->complete = last->complete;
+    row->dispatch_id = last->dispatch_id;
+    row->error = (uint16_t)last->error;
+    row->pieces = last->pieces;
+    row->requeues = last->requeues;
+}
+
 /* Fill the columns with at most `capacity` rows; return their number, 0 at the end, or -1 (see decoder_error). */
 int64_t decoder_next(struct decoder *d, const struct columns *columns, uint64_t capacity)
 {
@@ -189,8 +214,10 @@ int64_t decoder_next(struct decoder *d, const struct columns *columns, uint64_t 
     struct event event;
     struct row row;
     for (;;) {
-        while (filled < capacity && matcher_take(&d->matcher, &row))
+        while (filled < capacity && matcher_take(&d->matcher, &row)) {
+            correct(d, &row);
             put(d, columns, filled++, &row);
+        }
         if (filled == capacity || d->matcher.finished)
             return (int64_t)filled;
         if (merge_next(&d->merge, &event)) {

@@ -57,9 +57,9 @@ def decode(
         while (
             True
         ):  # again from dispatches if nothing is queued, and with corrections to rows that were already written
-            with opened(from_dispatch=bool(begins)) as decoder, TraceWriter(output) as writer:
+            with opened(bool(begins), corrections) as decoder, TraceWriter(output) as writer:
                 with Behind() as behind:
-                    for batch in decoder.batches(corrections):
+                    for batch in decoder.batches():
                         behind.do(writer.write, batch)
                 counts = decoder.counts()
                 actions = counts.events_by_action

@@ -26,7 +26,6 @@ _CORRECTION = np.dtype(
     [("row", "<u8"), ("dispatch_ns", "<i8"), ("complete_ns", "<i8"), ("dispatch_id", "<i8"),
      ("error", "<u4"), ("pieces", "<u4"), ("requeues", "<u4"), ("unused", "<u4")]
 )  # fmt: skip
-_NEVER = np.iinfo(np.int64).min
 _MOST_CORRECTIONS = 1 << 20
 _MISMATCHES = (
     "dispatches", "completions", "requeues", "undispatched", "uncompleted", "time_backwards", "impossible", "forgotten",
@@ -95,13 +94,15 @@ class Decoder:
 
     def __init__(
         self, files: Sequence[Path], processes: Mapping[int, str] | None = None, first_sector: int = 0,
-        device: int | None = None, from_dispatch: bool = False, batch_rows: int = BATCH_ROWS,
+        device: int | None = None, from_dispatch: bool = False, corrections: npt.NDArray[np.void] | None = None,
+        batch_rows: int = BATCH_ROWS,
     ) -> None:  # fmt: skip
         """Open the files.
 
         `processes` are names missing in the files; offsets count from `first_sector`. `device` is the number of the
         device to decode, as in the records; without it, all events must belong to one device. With `from_dispatch`,
-        requests begin with their dispatch, for a trace without queue events. `batch_rows` is a multiple of 8.
+        requests begin with their dispatch, for a trace without queue events. `corrections` are those of an earlier
+        decoder of the same files. `batch_rows` is a multiple of 8.
         """
         self._batch_rows = batch_rows
         self._files = list(files)
@@ -113,6 +114,9 @@ class Decoder:
             raise UserError("too little memory to decode a trace; close other programs")
         for pid, name in (processes or {}).items():
             self._library.decoder_name(self._decoder, pid, name.encode()[:15])
+        self._corrections = corrections  # used by the decoder
+        if corrections is not None:
+            self._library.decoder_correct(self._decoder, corrections.ctypes.data, len(corrections))
         self._names = _strings([""])
         self._operations = _strings(OPERATIONS)
         self._columns = [
@@ -126,13 +130,12 @@ class Decoder:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._library.decoder_close(self._decoder)
 
-    def batches(self, corrections: npt.NDArray[np.void] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield at most `batch_rows` requests at a time, in order of their begin, in the schema REQUESTS.
 
-        A batch is valid until the second one after it. `corrections` are those of an earlier decoder of the same files.
-        Raises UserError for files not of blktrace, unknown versions, another byte order, and events of several devices.
+        A batch is valid until the second one after it. Raises UserError for files not of blktrace, unknown versions,
+        another byte order, and events of several devices.
         """
-        first_row = 0
         for columns in cycle(self._columns):
             pointers = _Columns(*(columns[name].ctypes.data for name in _FIELDS))
             count = self._library.decoder_next(self._decoder, ctypes.byref(pointers), self._batch_rows)
@@ -141,9 +144,7 @@ class Decoder:
             self._refuse_several_devices()
             if count == 0:
                 return
-            batch = self._batch(columns, count)
-            yield batch if corrections is None else _corrected(batch, corrections, first_row)
-            first_row += count
+            yield self._batch(columns, count)
 
     def _batch(self, columns: Mapping[str, npt.NDArray[np.uint8]], count: int) -> pa.RecordBatch:
         arrays = {}
@@ -225,21 +226,6 @@ class Decoder:
         return UserError("too little memory to decode a trace; close other programs")
 
 
-def _corrected(batch: pa.RecordBatch, corrections: npt.NDArray[np.void], first_row: int) -> pa.RecordBatch:
-    """Return a batch, whose first row has that number, with the corrections to its rows."""
-    corrections = corrections[slice(*np.searchsorted(corrections["row"], [first_row, first_row + batch.num_rows]))]
-    at = (corrections["row"] - np.uint64(first_row)).astype(np.int64)
-    for name in ("dispatch_ns", "complete_ns", "dispatch_id", "error", "pieces", "requeues") if len(at) else ():
-        column = batch.column(name)
-        null = column.is_null().to_numpy(zero_copy_only=False)
-        values = column.fill_null(0).to_numpy(zero_copy_only=False).copy()
-        values[at] = corrections[name]
-        null[at] = corrections[name] == (-1 if name == "dispatch_id" else _NEVER)
-        index = batch.schema.get_field_index(name)
-        batch = batch.set_column(index, batch.schema.field(name), pa.array(values, column.type, mask=null))
-    return batch
-
-
 def _strings(values: Sequence[str]) -> pa.Array:
     """Build a string array without `pa.array`, which would slowly import pandas."""
     data = [value.encode() for value in values]
@@ -258,6 +244,7 @@ def _library() -> ctypes.CDLL:
         "decoder_counts": (None, (pointer, pointer)),
         "decoder_names": (pointer, (pointer,)),
         "decoder_error": (ctypes.c_uint, (pointer, pointer, pointer, pointer)),
+        "decoder_correct": (None, (pointer, pointer, ctypes.c_uint64)),
         "decoder_corrections": (pointer, (pointer, pointer)),
     }
     for name, (result, arguments) in signatures.items():

@@ -7,6 +7,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -125,13 +126,14 @@ class BlockEvents:
 
     def _decoded(self, volume: str, tally: Tally) -> Iterator[pa.RecordBatch]:
         files = [series.path for series in self._volumes[volume]]
-        with Decoder(files, from_dispatch=tally.begins == ISSUE, batch_rows=_BATCH_ROWS) as decoder:
+        opened = partial(Decoder, files, from_dispatch=tally.begins == ISSUE, batch_rows=_BATCH_ROWS)
+        with opened() as decoder:
             for _ in decoder.batches():
                 pass
             tally.unmatched.update(decoder.counts().unmatched)
             corrections = decoder.corrections()
-        with Decoder(files, from_dispatch=tally.begins == ISSUE, batch_rows=_BATCH_ROWS) as decoder:
-            for batch in decoder.batches(corrections):
+        with opened(corrections=corrections) as decoder:
+            for batch in decoder.batches():
                 yield _requests(batch, volume)
 
 
