@@ -40,7 +40,7 @@ trace formats
 trace info boot-read
 trace list
 trace decode traces/blktrace-mix -o decoded.parquet
-trace filter boot-read --operation read --to 1s --idle-above 1ms --issue-times -o reads.parquet
+trace filter boot-read --operation read --to 1s --idle-above 1ms -o reads.parquet
 trace filter boot-read --times 2 -o twice.parquet
 trace synthesise boot-read -o alike.yaml
 trace export boot-read --format fio-iolog-v3 -o text.txt

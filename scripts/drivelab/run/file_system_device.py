@@ -146,7 +146,7 @@ class FileSystemDevice(BlockDevice):
         where = f"drive '{self._drive}'"
         try:
             made = make(self._spec, self._approved.device)
-            mount = self._stack.enter_context(mounted(self._spec.type, self._approved.device, options=self._spec.mount))
+            mount = self._stack.enter_context(mounted(self._spec.type, self._approved.device, self._spec.mount))
         except UserError as error:
             raise UserError(
                 f"{where}: {str(error).rstrip('.')}. Correct 'mkfs' or 'mount' of the platform and run again."

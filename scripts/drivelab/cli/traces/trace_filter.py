@@ -28,7 +28,6 @@ def add_actions(actions: Any) -> None:
         "--pid": {**listed, "type": int, "metavar": "N", "help": "process ID that queued the request; repeatable"},
         "--range": {"metavar": "FROM..TO", "help": "range of the device that the request touches, such as 0..1GiB"},
         "--not": {"dest": "inverted", "action": "store_true", "help": "keep the requests that do not match"},
-        "--issue-times": {"action": "store_true", "help": "let requests begin when they were issued to the drive"},
         "--idle-above": {"metavar": "T", "help": "shorten longer gaps in which no request is in flight, such as 100ms"},
         "--idle-keep": {"metavar": "T", "help": "length of a shortened gap (default: the value of --idle-above)"},
         "--times": {"type": int, "metavar": "N", "help": "repeat the trace N times; alone"},
@@ -61,7 +60,6 @@ def _filter(options: argparse.Namespace) -> Answer:
     if options.idle_keep is not None and options.idle_above is None:
         raise UserError("--idle-keep: give the longest gap that is not changed with --idle-above")
     chosen = Filter(
-        issue_times=options.issue_times,
         from_ns=time_ns(options.begin),
         to_ns=None if options.end is None else time_ns(options.end),
         operations=operations(options.operation),
@@ -121,8 +119,6 @@ def _sentences(entry: Mapping[str, Any]) -> Iterator[str]:
     def requests(name: str) -> str:
         return counted(entry[name], "request")
 
-    if "without_dispatch" in entry:
-        yield f"requests begin when they were issued to the drive; without a dispatch: {requests('without_dispatch')}"
     if "from_ns" in entry:
         yield f"removed: {requests('dropped_before')} before the cut and {entry['dropped_after']} after it"
         for name, text in (

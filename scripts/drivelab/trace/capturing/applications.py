@@ -200,14 +200,16 @@ def prepared(spec: Application, device: str, *, discard: bool = True) -> Iterato
     The file system is always unmounted.
 
     The cache is cold or warm as the application requires. The `tear_down` commands run at the end if nothing failed.
-    `discard` as in `mounts`. Raises UserError when a command fails.
+    Without `discard`, neither mkfs nor the file system discards free space; otherwise their defaults apply. Raises
+    UserError when a command fails.
     """
+    options = [] if discard else ["nodiscard"]
     mounts.make(spec.file_system, spec.size_bytes, device, discard=discard)
-    with mounts.mounted(spec.file_system, device, discard=discard) as mount:
+    with mounts.mounted(spec.file_system, device, options) as mount:
         _run_all(spec.set_up, mount)
         checked(["sync", "--file-system", str(mount)], "sync of the file system")
         if spec.cache == "cold":
-            mounts.remount_cold(spec.file_system, device, mount, discard=discard)
+            mounts.remount_cold(spec.file_system, device, mount, options)
         yield mount
         _run_all(spec.tear_down, mount)
 

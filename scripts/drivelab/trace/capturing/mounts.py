@@ -50,35 +50,31 @@ def make(kind: str, size_bytes: int, device: str, *, discard: bool = True) -> No
 
 
 @contextmanager
-def mounted(kind: str, device: str, *, discard: bool = True, options: Sequence[str] = ()) -> Iterator[Path]:
-    """Mount on a new directory; write the journal first, so that recovery finds it.
-
-    Without `discard`, the file system does not discard free space; otherwise its default applies. `options` are further
-    mount options.
-    """
+def mounted(kind: str, device: str, options: Sequence[str] = ()) -> Iterator[Path]:
+    """Mount on a new directory; write the journal first, so that recovery finds it."""
     run = make_private(run_directory())
     mount = Path(tempfile.mkdtemp(prefix="mount.", dir=run))
     journal = run / f"mount-{os.getpid()}-{mount.suffix[1:]}.json"
     save_journal(journal, {"pid": os.getpid(), "started": started(os.getpid()), "mount": str(mount)})
     try:
-        _mount(kind, device, mount, discard=discard, options=options)
+        _mount(kind, device, mount, options)
         yield mount
     finally:
         _put_away(mount)
         journal.unlink()
 
 
-def remount_cold(kind: str, device: str, mount: Path, *, discard: bool = True) -> None:
+def remount_cold(kind: str, device: str, mount: Path, options: Sequence[str]) -> None:
     """Remount with no file or metadata of the file system in memory (BLKFLSBUF)."""
     unmount(mount)
     checked(["blockdev", "--flushbufs", device], f"dropping the cache of {device}")
-    _mount(kind, device, mount, discard=discard)
+    _mount(kind, device, mount, options)
 
 
-def _mount(kind: str, device: str, mount: Path, *, discard: bool, options: Sequence[str] = ()) -> None:
+def _mount(kind: str, device: str, mount: Path, options: Sequence[str]) -> None:
     refuse_stale(device)
-    words = ",".join([*([] if discard else ["nodiscard"]), *options])
-    checked(["mount", "-t", kind, *(["-o", words] if words else []), device, str(mount)], f"mounting {device}", line=0)
+    words = ["-o", ",".join(options)] if options else []
+    checked(["mount", "-t", kind, *words, device, str(mount)], f"mounting {device}", line=0)
 
 
 def unmount(mount: Path) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
-from drivelab.trace.parquet_schema import BEGINS, ISSUE, OPERATIONS, TraceWriter, row_groups
+from drivelab.trace.parquet_schema import OPERATIONS, TraceWriter, row_groups
 from drivelab.trace.records import refuse_source, writable
 from drivelab.trace.statistics.requests import Requests, opened
 from drivelab.trace.trace_catalogue import sha256_of
@@ -44,8 +44,6 @@ def show_ns(time_ns: int) -> str:
 class Filter:
     """What to keep and change, in this order; a request must match one value of each given criterion."""
 
-    issue_times: bool = False
-    """Requests begin when they were issued to the drive; one without a dispatch keeps its queue time."""
     from_ns: int = 0
     """Keep requests queued at or after this time, whole; times count from it."""
     to_ns: int | None = None
@@ -85,7 +83,6 @@ class Filter:
             raise UserError(f"{show_ns(keep_ns)} would lengthen some gaps above {show_ns(above_ns)}; keep less")
         repeated = self.times is not None or self.written_bytes is not None
         steps = {
-            "issue-times": self.issue_times,
             "cut": self.from_ns > 0 or self.to_ns is not None,
             "filter": chosen,
             "drop-idle": self.idle_above_ns is not None,
@@ -138,12 +135,8 @@ def _changed(requests: Requests, chosen: Filter) -> tuple[Iterable[str], Facts, 
     steps, changes, facts = chosen.steps, Facts(), Facts()
     rows = "requests"
     """Where the next step reads: a view, or a query in parentheses."""
-    if chosen.issue_times:
-        rows, facts = _issued(requests)
-        changes[BEGINS] = ISSUE
     if "cut" in steps:
-        rows, cut = _cut(requests, rows, chosen)
-        facts |= cut
+        rows, facts = _cut(requests, rows, chosen)
         changes |= _moved_origin(requests.provenance, chosen.from_ns)
     if "filter" in steps:
         rows, matched = _matching(requests, rows, chosen)
@@ -159,24 +152,6 @@ def _changed(requests: Requests, chosen: Filter) -> tuple[Iterable[str], Facts, 
 def _moved(rows: str, by: str) -> str:
     """Return a query of the rows with an amount added to all times."""
     return f"(SELECT * REPLACE ({', '.join(f'({name} + {by})::BIGINT AS {name}' for name in _TIMES)}) FROM {rows})"
-
-
-def _issued(requests: Requests) -> tuple[str, Facts]:
-    """Replace queue times by dispatch times, and sort.
-
-    Merged requests then begin together, a split request with its first piece. A dispatch before the queueing
-    contradicts it, so the queue time stays.
-    """
-    if not requests.has_queue_times:
-        raise UserError("its requests already begin when they were issued; nothing to change")
-    facts = requests.row("SELECT count(*) FILTER (dispatch_ns IS NULL) AS without_dispatch FROM requests")
-    if facts["without_dispatch"] == requests.times.requests:
-        raise UserError("has no dispatches, so when its requests were issued is unknown")
-    requests.execute("""
-        CREATE TEMP TABLE issued AS
-        SELECT * EXCLUDE (place) REPLACE (greatest(queue_ns, dispatch_ns) AS queue_ns)
-        FROM (SELECT *, row_number() OVER () AS place FROM requests) ORDER BY greatest(queue_ns, dispatch_ns), place""")
-    return "issued", facts
 
 
 def _cut(requests: Requests, rows: str, chosen: Filter) -> tuple[str, Facts]:

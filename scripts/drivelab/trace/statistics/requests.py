@@ -110,9 +110,6 @@ class Requests:
         (values,) = self.rows(sql).to_dict("records")
         return {str(name): value for name, value in values.items()}
 
-    def execute(self, sql: str) -> None:
-        self._database.execute(sql)
-
     def arrow(self, sql: str) -> Iterator[pa.RecordBatch]:
         """Yield the result of a query in batches."""
         return iter(self._database.sql(sql).to_arrow_reader(BATCH_ROWS))

@@ -49,7 +49,6 @@ def source(tmp_path: Path) -> Path:
         ("--idle-above 1min", ["no gap above 60 s"], ROWS),
         ("--process db --operation read,write", ["removed: 1 read (4 KiB), 1 flush (0 B)"], ROWS[:2]),
         ("--pid 7 --pid 10 --not", ["the trace has no request of pid 10"], ROWS[1:]),
-        ("--issue-times --to 1ms", ["requests begin when they were issued"], [ROWS[0]._replace(queue_ns=1)]),
         ("--range 8KiB.. --json", ['"read": {'], [ROWS[1]]),
     ],
 )  # fmt: skip

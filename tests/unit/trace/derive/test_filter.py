@@ -219,33 +219,6 @@ def test_the_basis_of_idle_time_is_reported(tmp_path: Path, rows: list[Row], bas
     assert (entry["basis"], entry["gaps"]) == (basis, 1)
 
 
-@unhurried
-@given(made_up(most=12, least=1), batch_sizes)
-def test_requests_begin_when_they_were_issued(rows: list[Row], size: int) -> None:
-    expected = sorted(row.queue_ns if row.dispatch_ns is None else row.dispatch_ns for row in rows)
-    with TemporaryDirectory() as name, batches_of(size):
-        path = write(Path(name) / "a.parquet", rows)
-        if all(row.dispatch_ns is None for row in rows):
-            with pytest.raises(UserError, match="has no dispatches"):
-                filter_trace(path, Path(name) / "b.parquet", Filter(issue_times=True))
-            return
-        entry = filter_trace(path, Path(name) / "b.parquet", Filter(issue_times=True))
-        changed, provenance = read(Path(name) / "b.parquet")
-        with pytest.raises(UserError, match="already begin"):
-            filter_trace(Path(name) / "b.parquet", Path(name) / "c.parquet", Filter(issue_times=True))
-    assert [row.queue_ns for row in changed] == expected
-    assert entry["without_dispatch"] == sum(row.dispatch_ns is None for row in rows)
-    assert provenance["begins"] == "issue"
-    without_times = [[row._replace(queue_ns=0) for row in some] for some in (changed, rows)]
-    assert sorted(map(repr, without_times[0])) == sorted(map(repr, without_times[1]))
-
-
-def test_a_dispatch_before_the_queueing_is_no_issue_time(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.parquet", [Row(100, 120), Row(130, 50), Row(140, 141)])
-    filter_trace(path, tmp_path / "b.parquet", Filter(issue_times=True))
-    assert [row.queue_ns for row in read(tmp_path / "b.parquet")[0]] == [120, 130, 141]
-
-
 STEPS: dict[str, dict[str, Any]] = {
     "cut": {"from_ns": 10, "to_ns": 200},
     "filter": {"operations": ("flush",), "inverted": True},
