@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -76,14 +76,6 @@ def decode(
                 )
                 writer.finish({**_provenance(report, counts), **summary, **(about or {})})
                 return summary
-
-
-def count_events(files: Sequence[Path]) -> Counts:
-    """Count the events of raw files without writing a trace; raise as `decode`."""
-    with Decoder(files) as decoder:
-        for _ in decoder.batches():
-            pass
-        return decoder.counts()
 
 
 def _provenance(report: Mapping[str, Any], counts: Counts) -> dict[str, Any]:

@@ -155,12 +155,18 @@ class Decoder:
             arrays[name] = pa.DictionaryArray.from_arrays(arrays[name], words, safe=False)
         return pa.RecordBatch.from_arrays([arrays[name] for name in REQUESTS.names], schema=REQUESTS)
 
+    def finish(self) -> Counts:
+        """Decode all files without their rows; return totals."""
+        for _ in self.batches():
+            pass
+        return self.counts()
+
     def counts(self) -> Counts:
         """Return totals; complete after the last batch."""
         counts = self._counts()
         by_action = Counter({"notify": counts.notes})
         for kind, count in enumerate(counts.by_kind):
-            by_action[records.letter(kind)] += count
+            by_action[records.ACTIONS[kind] if 0 < kind < len(records.ACTIONS) else f"action {kind}"] += count
         unmatched = dict(zip(_MISMATCHES, counts.mismatches, strict=True)) | {"process_names": counts.dropped_names}
         return Counts(
             **{name: getattr(counts, name) for name in _SAME_COUNTS},

@@ -65,11 +65,6 @@ def is_merged_dump(files: Mapping[int, Path]) -> bool:
     return not all(_CPU_FILE.fullmatch(path.name) for path in files.values())
 
 
-def letter(kind: int) -> str:
-    """Return blkparse's letter for an action's number."""
-    return ACTIONS[kind] if 0 < kind < len(ACTIONS) else f"action {kind}"
-
-
 def device_number(name: str) -> int:
     """Return a record's device number for `MAJOR:MINOR`; raise UserError for others."""
     match = re.fullmatch(r"(\d{1,3}):(\d{1,7})", name)

@@ -129,10 +129,13 @@ def counted(base: Path) -> Counts:
     once, despite two completions (blk_account_io_done in block/blk-mq.c, blk_flush_restore_request in
     block/blk-flush.c).
     """
-    from drivelab.trace.decode import count_events  # imports numpy, which a capture does not need while it runs
+    from drivelab.trace.decoder import Decoder  # imports numpy, which a capture does not need while it runs
     from drivelab.trace.records import cpu_files
 
-    files = {cpu: count_events([path]) for cpu, path in cpu_files(base).items()}
+    files = {}
+    for cpu, path in cpu_files(base).items():
+        with Decoder([path]) as decoder:
+            files[cpu] = decoder.finish()
     data, empty, queued = (
         sum(getattr(counts, name) for counts in files.values())
         for name in ("data_completions", "empty_completions", "empty_queued")

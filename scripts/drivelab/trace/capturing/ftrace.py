@@ -40,7 +40,6 @@ class _Ring:
     """trace_pipe, open but never read: it has one reader, so no other process can take events from it."""
     file: BinaryIO
     pages: Path
-    size_bytes: int
 
 
 class Ftrace:
@@ -75,7 +74,7 @@ class Ftrace:
             tracer.recover()
             tracer.mount()
             tracer.refuse_foreign(self._disk.trace)
-            tracer.write_journal(tracer.state(), self._disk.trace)
+            tracer.write_journal(self._disk.trace)
             self._set_up()
             self._ours = self._now()
         except BaseException:
@@ -87,8 +86,8 @@ class Ftrace:
         begun_s = time.thread_time()
         for ring in self._rings:
             used = tracer.ring_counts(ring.cpu)["bytes"]
-            self._fill = max(self._fill, used / ring.size_bytes)
-            if used > DRAIN_AT * ring.size_bytes:
+            self._fill = max(self._fill, used / self._size)
+            if used > DRAIN_AT * self._size:
                 self._drain(ring, used // len(self._page))
                 self._drains += 1
         self._cpu_s += time.thread_time() - begun_s
@@ -101,7 +100,7 @@ class Ftrace:
                 if now != self._ours[name] and not (gone and name.startswith(device)):
                     self.remarks.append(f"{name} changed from '{self._ours[name]}' to '{now}' during the capture")
             for ring in self._rings:
-                self._fill = max(self._fill, tracer.ring_counts(ring.cpu)["bytes"] / ring.size_bytes)
+                self._fill = max(self._fill, tracer.ring_counts(ring.cpu)["bytes"] / self._size)
             if self._disk.trace.exists():
                 (self._disk.trace / "enable").write_text("0")
             for ring in self._rings:
@@ -193,7 +192,7 @@ class Ftrace:
             os.close(exclusion)
             raise UserError(f"{cpu}/trace_pipe_raw cannot be opened ({error.strerror})") from None
         pages = self._output.with_name(f"{self._output.name}.ring.{number}")
-        return _Ring(cpu, reader, exclusion, pages.open("wb", buffering=1 << 20), pages, self._size)
+        return _Ring(cpu, reader, exclusion, pages.open("wb", buffering=1 << 20), pages)
 
     def _put(self, name: str, value: str) -> None:
         (tracer.TRACING / name).write_text(value)
@@ -227,13 +226,13 @@ class Ftrace:
             number = ring.cpu.name.removeprefix("cpu")
             try:
                 with self._output.with_name(f"{self._output.name}.blktrace.{number}").open("wb") as out:
-                    counts = ring_format.convert(ring.pages, len(self._page), self._number, out)
+                    entries, missed = ring_format.convert(ring.pages, len(self._page), self._number, out)
             except ring_format.DamagedError as error:
                 raise UserError(f"{ring.pages}: {error}; the kernel's ring format is unknown; use blktrace") from None
             except OSError as error:
                 raise UserError(f"{self._output}: cannot be written ({error.strerror}); free some space") from None
-            lost["missed"] += counts.missed
-            lost["read_by_others"] += abs(read[ring.pages] - counts.entries)
+            lost["missed"] += missed
+            lost["read_by_others"] += abs(read[ring.pages] - entries)
 
 
 def ring_kib(available_kib: int, cpus: int) -> int:

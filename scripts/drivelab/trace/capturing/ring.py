@@ -49,16 +49,6 @@ class Version:
 VERSIONS = (Version(7, 12, 9, 11), Version(8, 16, 10, 12))
 
 
-@dataclass
-class Counts:
-    """Totals of one CPU's pages."""
-
-    entries: int = 0
-    """Entries of the ring: records of the device, records of another tracer, and messages."""
-    missed: int = 0
-    """Pages that the kernel marks as preceded by missing events."""
-
-
 @dataclass(frozen=True)
 class Entries:
     """Entries of some pages in ring order; arrays of equal length."""
@@ -82,25 +72,26 @@ def page_bytes(header_page: str) -> int:
     return int(header[1]) + int(header[2])
 
 
-def convert(source: Path, size: int, device: int, out: BinaryIO) -> Counts:
+def convert(source: Path, size: int, device: int, out: BinaryIO) -> tuple[int, int]:
     """Write the records from a file of pages of `size` bytes.
 
-    `device` is the device number in the records. Raises DamagedError for malformed pages. CHUNK_PAGES bounds the
-    memory.
+    Returns the number of entries of the ring (records of the device and of another tracer, messages), and of pages that
+    the kernel marks as preceded by missing events. `device` is the device number in the records. Raises DamagedError
+    for malformed pages. CHUNK_PAGES bounds the memory.
     """
-    counts = Counts()
+    found = missed = 0
     version: Version | None = None
     for words in _chunks(source, size):
-        counts.missed += int(np.count_nonzero(words[:, 2] & np.uint32(MISSED_EVENTS)))
+        missed += int(np.count_nonzero(words[:, 2] & np.uint32(MISSED_EVENTS)))
         entries = parse(words)
-        counts.entries += len(entries.page)
+        found += len(entries.page)
         for known in VERSIONS if version is None else (version,):
             chosen = _is_record(words, entries, device, known)
             if chosen.any():
                 version = known
                 out.write(_records(words, entries, chosen, known))
                 break
-    return counts
+    return found, missed
 
 
 def parse(words: npt.NDArray[np.uint32]) -> Entries:

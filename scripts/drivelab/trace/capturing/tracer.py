@@ -149,9 +149,9 @@ def lock() -> TextIO:
     return locked_file(make_private(run_directory()) / "ftrace.lock", refusal)
 
 
-def write_journal(before: dict[str, str], device_trace: Path) -> None:
-    """Write state `before` to the journal, so that it outlives this process."""
-    body = {"boot_id": boot_id(), "device_trace": str(device_trace), "state": before}
+def write_journal(device_trace: Path) -> None:
+    """Write the present state to the journal, so that it outlives this process."""
+    body = {"boot_id": boot_id(), "device_trace": str(device_trace), "state": state()}
     save_journal(run_directory() / JOURNAL, body)
 
 

@@ -128,9 +128,7 @@ class BlockEvents:
         files = [series.path for series in self._volumes[volume]]
         opened = partial(Decoder, files, from_dispatch=tally.begins == ISSUE, batch_rows=_BATCH_ROWS)
         with opened() as decoder:
-            for _ in decoder.batches():
-                pass
-            tally.unmatched.update(decoder.counts().unmatched)
+            tally.unmatched.update(decoder.finish().unmatched)
             corrections = decoder.corrections()
         with opened(corrections=corrections) as decoder:
             for batch in decoder.batches():

@@ -20,7 +20,6 @@ from drivelab.trace.formats import format_for
 from drivelab.trace.formats.common.source import open_source
 from drivelab.trace.formats.common.trace_format import LONGEST_NS, Format, ImportReport, Tally, joined
 from drivelab.trace.parquet_schema import (
-    BATCH_ROWS,
     BEGINS,
     FLAGS,
     OPERATIONS,
@@ -202,18 +201,15 @@ def _requests(batches: Iterable[pa.RecordBatch], form: Format, tally: Tally) -> 
         }
         for column in REQUESTS:
             if column.name not in known:
-                known[column.name] = _unknown(column.name, -(-batch.num_rows // BATCH_ROWS)).slice(0, batch.num_rows)
+                known[column.name] = _unknown(column.name).slice(0, batch.num_rows)
         _count(batch, known["complete_ns"], int(ticks[-1]) * form.tick_ns, tally)
         yield pa.RecordBatch.from_arrays([known[name] for name in REQUESTS.names], schema=REQUESTS)
 
 
 @lru_cache(len(_UNKNOWN))
-def _unknown(name: str, batches: int) -> pa.Array:
-    """Return a column of default values, of BATCH_ROWS rows for each batch."""
-    kind, rows = REQUESTS.field(name).type, batches * BATCH_ROWS
-    if not pa.types.is_dictionary(kind):
-        return pa.repeat(pa.scalar(_UNKNOWN[name], kind), rows)
-    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), [_UNKNOWN[name]])
+def _unknown(name: str) -> pa.Array:
+    """Return a column of PIECE_ROWS default values."""
+    return pa.repeat(pa.scalar(_UNKNOWN[name], REQUESTS.field(name).type), PIECE_ROWS)
 
 
 def _count(batch: pa.RecordBatch, complete_ns: pa.Array, last_queue_ns: int, tally: Tally) -> None:
