@@ -117,8 +117,12 @@ class Columns(Description):
         if self.response is not None:
             more["response_ns"] = columns[self.response]
         if len(self.volume) == 2:
-            names = (columns[name].cast(pa.string()) for name in self.volume)
-            more["volume"] = pc.binary_join_element_wise(*names, self.joint).dictionary_encode()
+            left, right = (columns[name] for name in self.volume)
+            numbers = left.indices.to_numpy().astype(np.int64) << 32 | right.indices.to_numpy()
+            pairs = pa.array(numbers).dictionary_encode()
+            places = [divmod(pair, 1 << 32) for pair in pairs.dictionary.to_pylist()]
+            names = [f"{left.dictionary[at]}{self.joint}{right.dictionary[of]}" for at, of in places]
+            more["volume"] = pa.DictionaryArray.from_arrays(pairs.indices, pa.array(names, pa.string()))
         elif self.volume:
             more["volume"] = columns[self.volume[0]]
         if self.process is not None:
