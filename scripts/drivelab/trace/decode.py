@@ -15,7 +15,7 @@ from drivelab.core.errors import UserError
 from drivelab.trace.capturing.capture_report import REPORT_NAME
 from drivelab.trace.decoder import Counts, Decoder
 from drivelab.trace.parquet_schema import BEGINS, ISSUE, TraceWriter
-from drivelab.trace.records import cpu_files, device_number, is_merged_dump, refuse_source, writable
+from drivelab.trace.records import cpu_files, device_number, is_merged_dump, writable
 
 FIRST_EVENT_MONOTONIC = "first_event_monotonic_ns"
 """Key in a capture's provenance: CLOCK_MONOTONIC at time 0 of the trace. Both tracers use that clock: ftrace by setting
@@ -49,11 +49,10 @@ def decode(
         report = {key: value for key, value in report.items() if key not in ("cpus", "realtime_offset_ns")}
     processes = {int(pid): name for pid, name in report.get("processes", {}).items()}
     number = None if device is None else device_number(device)
-    refuse_source(output, files.values())
     opened = partial(Decoder, list(files.values()), processes, int(report.get("first_sector", 0)), number)
     begins: dict[str, str] = {}
     corrections = None
-    with writable(output):
+    with writable(output, files.values()):
         while (
             True
         ):  # again from dispatches if nothing is queued, and with corrections to rows that were already written

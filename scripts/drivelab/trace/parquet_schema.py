@@ -66,14 +66,14 @@ the `dispatch_id` of its first piece. `requeues` counts how often a dispatch was
 
 _NUMBERS = ("time_resolution_ns", "malformed", "capacity_bytes")
 """Keys of the provenance that are whole numbers, if present."""
-_TIMES = ("queue_ns", "dispatch_ns", "complete_ns")
+TIMES = ("queue_ns", "dispatch_ns", "complete_ns")
 _EARLIEST_NS, _LATEST_NS = -(1 << 61), (1 << 62) - 1
 """73 years before the clock's origin, and 146 years after it."""
 
 
 def _refuse_times(requests: pa.Table | pa.RecordBatch, path: Path) -> None:
     """Raise UserError for times whose differences exceed 64 bits."""
-    for name in [name for name in _TIMES if name in requests.schema.names]:
+    for name in [name for name in TIMES if name in requests.schema.names]:
         for time_ns in pc.min_max(requests.column(name)).as_py().values():
             if time_ns is not None and not _EARLIEST_NS <= time_ns <= _LATEST_NS:
                 raise UserError(

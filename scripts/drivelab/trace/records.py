@@ -100,8 +100,9 @@ def refuse_source(output: Path, sources: Iterable[Path]) -> None:
 
 
 @contextmanager
-def writable(output: Path) -> Iterator[None]:
-    """Turn write errors into UserError; the command itself reports a full disk."""
+def writable(output: Path, sources: Iterable[Path] = ()) -> Iterator[None]:
+    """Refuse an output that is a source, and turn write errors into UserError; the command reports a full disk."""
+    refuse_source(output, sources)
     if output.is_dir():
         raise UserError(f"{output}: is a folder; name a file in it")
     if output.exists() and not output.is_file():

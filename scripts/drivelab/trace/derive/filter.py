@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,13 @@ import pandas as pd
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
-from drivelab.trace.parquet_schema import OPERATIONS, TraceWriter, row_groups
-from drivelab.trace.records import refuse_source, writable
+from drivelab.trace.parquet_schema import OPERATIONS, TIMES, TraceWriter, row_groups
+from drivelab.trace.records import writable
 from drivelab.trace.statistics.requests import Requests, opened
 from drivelab.trace.trace_catalogue import sha256_of
 
 MOST_TIMES = 100_000
 """Most repetitions."""
-_TIMES = ("queue_ns", "dispatch_ns", "complete_ns")
 _LATEST_NS = 1 << 62
 """No trace has a later time."""
 _OF_THE_SOURCE = (
@@ -32,11 +32,9 @@ Facts = dict[str, Any]
 
 def show_ns(time_ns: int) -> str:
     """Format a time exactly: `1.5 s`, `200 ms`, `3.25 us`."""
-    for unit, factor in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
-        if time_ns >= factor or not time_ns:
-            whole, rest = divmod(time_ns, factor)
-            digits = f"{rest:0{len(str(factor)) - 1}}".rstrip("0")
-            return f"{whole}.{digits} {unit}" if digits else f"{whole} {unit}"
+    for unit, digits in (("s", 9), ("ms", 6), ("us", 3)):
+        if time_ns >= 10**digits or not time_ns:
+            return f"{Decimal(time_ns).scaleb(-digits).normalize():f} {unit}"
     return f"{time_ns} ns"
 
 
@@ -103,8 +101,7 @@ def filter_trace(source: Path, output: Path, chosen: Filter) -> Facts:
     cannot be written, the filter is contradictory or does not fit the trace, or no request is left.
     """
     steps = chosen.steps
-    refuse_source(output, [source])
-    with writable(output), opened(source) as requests, TraceWriter(output) as writer:
+    with writable(output, [source]), opened(source) as requests, TraceWriter(output) as writer:
         queries, facts, changes = (_repeated if "repeat" in steps else _changed)(requests, chosen)
         for table in row_groups(chain.from_iterable(map(requests.arrow, queries))):
             writer.write(table)
@@ -151,7 +148,7 @@ def _changed(requests: Requests, chosen: Filter) -> tuple[Iterable[str], Facts, 
 
 def _moved(rows: str, by: str) -> str:
     """Return a query of the rows with an amount added to all times."""
-    return f"(SELECT * REPLACE ({', '.join(f'({name} + {by})::BIGINT AS {name}' for name in _TIMES)}) FROM {rows})"
+    return f"(SELECT * REPLACE ({', '.join(f'({name} + {by})::BIGINT AS {name}' for name in TIMES)}) FROM {rows})"
 
 
 def _cut(requests: Requests, rows: str, chosen: Filter) -> tuple[str, Facts]:

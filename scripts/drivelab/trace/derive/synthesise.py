@@ -20,7 +20,7 @@ from drivelab.core.units import counted, format_amount, format_size
 from drivelab.plan.cell import Cell
 from drivelab.plan.grammar import load, resolve
 from drivelab.trace.parquet_schema import open_trace
-from drivelab.trace.records import refuse_source, writable
+from drivelab.trace.records import SECTOR_BYTES, refuse_source, writable
 from drivelab.trace.statistics.count import tables
 from drivelab.trace.statistics.requests import Requests, opened
 from drivelab.trace.trace_catalogue import sha256_of
@@ -29,13 +29,12 @@ _PROTOCOL = Template(Path(__file__).with_name("synthetic_protocol.yaml").read_te
 DEEPEST = 4096
 """Largest queue depth of the protocol grammar."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
-_SECTOR_BYTES = 512
 _NO_WORKLOAD = "has no workload: no read or write moves data"
 Streams: TypeAlias = pd.DataFrame
 """Columns operation, length_bytes, sequential, requests, bytes, share_pct, pattern, read_share, depth (maybe NaN)."""
 
 
-def synthesise(source: Path, output: Path, *, streams: int = 9, block_bytes: int = _SECTOR_BYTES) -> dict[str, Any]:
+def synthesise(source: Path, output: Path, *, streams: int = 9, block_bytes: int = SECTOR_BYTES) -> dict[str, Any]:
     """Write the synthetic equivalent of a trace as a protocol, in bounded memory; return what it keeps and loses.
 
     The cells are the `streams` most frequent ones; sizes are rounded up to multiples of `block_bytes`. Raises UserError
@@ -47,9 +46,9 @@ def synthesise(source: Path, output: Path, *, streams: int = 9, block_bytes: int
         raise UserError(f"{output}: '{output.stem}' is not a protocol name; use lower-case letters, digits and hyphens")
     if streams < 1:
         raise UserError(f"the number of streams is {streams}; choose 1 or more")
-    if block_bytes < _SECTOR_BYTES or block_bytes & (block_bytes - 1):
+    if block_bytes < SECTOR_BYTES or block_bytes & (block_bytes - 1):
         raise UserError(
-            f"a block of {block_bytes} B is not a power of two of at least {_SECTOR_BYTES} B; no drive has such blocks"
+            f"a block of {block_bytes} B is not a power of two of at least {SECTOR_BYTES} B; no drive has such blocks"
         )
     refuse_source(output, [source])
     with open_trace(source) as trace:

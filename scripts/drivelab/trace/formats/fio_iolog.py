@@ -43,7 +43,7 @@ _WORDS = {"flush": "sync", "discard": "trim", "write-zeroes": "write"}
 _COLUMNS = ("queue_ns", "operation", "offset_bytes", "length_bytes", *FLAGS)
 
 
-def _columns(version: int, **more: Any) -> Columns:
+def _columns(version: int, tick_ns: int, **more: Any) -> Columns:
     words = {"read": "read", "write": "write", "sync": "flush", "datasync": "flush", "trim": "discard", "wait": None}
     return Columns(
         name=f"fio-iolog-v{version}",
@@ -55,6 +55,8 @@ def _columns(version: int, **more: Any) -> Columns:
         volume=("filename",),
         no_request="wait lines",
         comment=partial(_comment, version),
+        tick_ns=tick_ns,
+        time_resolution_ns=tick_ns,
         **more,
     )
 
@@ -128,7 +130,6 @@ VERSION_2 = _columns(
     columns="filename action offset length",
     time=None,
     tick_ns=1_000_000,
-    time_resolution_ns=1_000_000,
 )
 VERSION_3 = _columns(
     3,
@@ -136,7 +137,6 @@ VERSION_3 = _columns(
     columns="timestamp filename action offset length",
     time="timestamp",
     tick_ns=TICK_NS,
-    time_resolution_ns=TICK_NS,
 )
 FORMATS = (
     replace(VERSION_2.format, looks_like=_looks_like(2), read=_read_version_2),

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -130,8 +128,3 @@ class Times:
         self.last_queue_ns = int(queue_ns[-1])
         self.last_ns = max(self.last_ns, self.last_queue_ns, int(complete_ns.max()))
         self.completed += int((complete_ns != UNKNOWN).sum())
-
-
-def resolution_ns(provenance: Mapping[str, Any]) -> int:
-    """Return the resolution of the trace's times in ns."""
-    return int(provenance.get("time_resolution_ns") or 1)

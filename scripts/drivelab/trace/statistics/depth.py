@@ -155,7 +155,7 @@ def depths(requests: Requests) -> tuple[Depth, Depth, int | None]:
     last_ns = requests.times.last_ns
     in_flight, at_drive = (Depth(requests.intervals, requests.times.duration_ns) for _ in range(2))
     dispatches = _Dispatches(at_drive)
-    for batch in map(Batch, requests.batches(COLUMNS)):
+    for batch in map(Batch, requests.file.batches(COLUMNS)):
         completed = batch.complete_ns != UNKNOWN
         in_flight.add(batch.queue_ns[completed], batch.complete_ns[completed], int(batch.queue_ns[-1]))
         dispatches.add(batch)

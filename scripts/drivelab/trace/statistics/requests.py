@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ import pyarrow as pa
 from drivelab.core.errors import UserError
 from drivelab.trace.parquet_schema import BATCH_ROWS, TraceFile, has_queue_times, open_trace
 from drivelab.trace.statistics import footprint
-from drivelab.trace.statistics.batch import Batch, Ints, Times, resolution_ns
+from drivelab.trace.statistics.batch import Batch, Ints, Times
 from drivelab.trace.statistics.streams import KINDS, MOVES, in_steps
 
 _CONFIG: dict[str, Any] = {
@@ -86,9 +86,9 @@ class Requests:
     """
 
     def __init__(self, file: TraceFile, path: str, database: duckdb.DuckDBPyConnection) -> None:
-        self._file, self._database = file, database
+        self.file, self._database = file, database  # the file, for what SQL does worse
         self.provenance = file.provenance
-        self.resolution_ns = resolution_ns(file.provenance)
+        self.resolution_ns = int(file.provenance.get("time_resolution_ns") or 1)
         self.has_queue_times = has_queue_times(file.provenance)
         self.times = Times()
         for requests in file.batches():
@@ -114,10 +114,6 @@ class Requests:
         """Yield the result of a query in batches."""
         return iter(self._database.sql(sql).to_arrow_reader(BATCH_ROWS))
 
-    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
-        """Yield batches of requests, for what SQL does worse."""
-        return self._file.batches(columns)
-
     @cached_property
     def kinds(self) -> tuple[pd.DataFrame, int]:
         """Requests by operation, length and sequentiality, and the step of the lengths: see streams.in_steps."""
@@ -128,7 +124,7 @@ class Requests:
     def footprint(self) -> tuple[pd.DataFrame, int]:
         """Blocks touched in each interval, in columns of `footprint.touched_blocks`, and the size of a block."""
         words, shift = footprint.touched_words(self._database)
-        batches, intervals = self.batches(footprint.COLUMNS), self.intervals
+        batches, intervals = self.file.batches(footprint.COLUMNS), self.intervals
         return footprint.touched_blocks(batches, words, shift, intervals.number, intervals.count), 1 << shift
 
 

@@ -12,7 +12,7 @@ from drivelab.core.errors import UserError, suggestion
 from drivelab.trace.formats import all_formats
 from drivelab.trace.formats.common.trace_format import ExportReport
 from drivelab.trace.parquet_schema import open_trace
-from drivelab.trace.records import refuse_source, writable
+from drivelab.trace.records import writable
 
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 
@@ -26,9 +26,8 @@ def export_trace(path: Path, output: Path, *, format_name: str, volume: str = "t
     writers = {form.name: form.write for form in all_formats().values() if form.write}
     if format_name not in writers:
         raise UserError(f"export format '{format_name}' is unknown; {suggestion(format_name, list(writers))}")
-    refuse_source(output, [path])
     part = output.with_name(f".{output.name}.{os.getpid()}.part")
-    with writable(output), open_trace(path) as trace:
+    with writable(output, [path]), open_trace(path) as trace:
         try:
             output.parent.mkdir(parents=True, exist_ok=True)
             with pa.output_stream(str(part), compression=_CODECS.get(output.suffix)) as sink:

@@ -224,14 +224,12 @@ def _count(batch: pa.RecordBatch, complete_ns: pa.Array, last_queue_ns: int, tal
 
 
 def _report(form: Format, volume: str | None, tally: Tally) -> ImportReport:
-    report = ImportReport(**{each.name: getattr(tally, each.name) for each in fields(ImportReport)})
+    known = {each.name: getattr(tally, each.name) for each in fields(ImportReport)}
+    known |= {name: dict(known[name]) for name in ("operations", "skipped", "unmatched")}
     return replace(
-        report,
+        ImportReport(**known),
         format=form.name,
         volume=volume or next(iter(tally.volumes), ""),
-        operations=dict(tally.operations),
-        skipped=dict(tally.skipped),
-        unmatched=dict(tally.unmatched),
         other_volumes=sum(tally.volumes.values()) - tally.rows,
         first_event=_first_event(form, tally.first_tick),
         duration_s=tally.last_ns / 1e9,

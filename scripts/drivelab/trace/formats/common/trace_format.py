@@ -170,15 +170,8 @@ def rows(
         raise MalformedError("the request is longer than 2^58 bytes")
     if "response_ns" in more and (pc.max(pa.array(more["response_ns"])).as_py() or 0) > LONGEST_NS:
         raise MalformedError("the response time is longer than 146 years")
-    columns = {
-        "line": line,
-        "time": time,
-        "operation": operation,
-        "offset_bytes": offset_bytes,
-        "length_bytes": length_bytes,
-        **more,
-    }
-    return pa.RecordBatch.from_pydict(columns)
+    known = {"line": line, "time": time, "operation": operation}
+    return pa.RecordBatch.from_pydict({**known, "offset_bytes": offset_bytes, "length_bytes": length_bytes, **more})
 
 
 def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
