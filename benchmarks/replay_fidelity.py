@@ -80,9 +80,8 @@ def write_workload(path: Path, seconds: float) -> None:
         **dict.fromkeys(FLAGS, np.zeros(rows, np.bool_)),
         **dict.fromkeys(("pid", "cpu", "error", "requeues"), np.zeros(rows, np.int32)),
     }  # fmt: skip
-    requests = pa.table({name: columns[name] for name in REQUESTS.names}, schema=REQUESTS)
     with TraceWriter(path) as writer:
-        writer.write(requests)
+        writer.write(pa.table({name: columns[name] for name in REQUESTS.names}, schema=REQUESTS))
         writer.finish({"source": "made up for a benchmark"})
 
 
@@ -158,8 +157,7 @@ def watch(case: Case, command: list[str], folder: Path) -> Floats:
         for row in (row for batch in trace.batches() for row in batch.to_pylist()):
             if (row["operation"], row["length_bytes"]) == ("read", BLOCK_BYTES):
                 seen[row["offset_bytes"]].append(row["queue_ns"] + trace.provenance[FIRST_EVENT_MONOTONIC])
-    offsets = case.plan["offset_bytes"].tolist()
-    return np.array([found.popleft() if (found := seen[offset]) else np.nan for offset in offsets])
+    return np.array([found.popleft() if (found := seen[offset]) else np.nan for offset in case.plan["offset_bytes"]])
 
 
 def measures(case: Case, late_ns: Floats) -> dict[str, float]:

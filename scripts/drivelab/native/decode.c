@@ -39,8 +39,7 @@ struct decoder {
     struct matcher matcher;
     struct counts counts;
     uint64_t first_sector;
-    uint64_t taken; /* number of rows */
-    const struct correction *corrections;
+    const struct correction *corrections; /* one for each row at most, in order of the rows */
     uint64_t correction_count, corrected;
     char names[MOST_NAMES][COMMAND_BYTES]; /* number 0 is the empty name */
     struct multimap processes;
@@ -55,14 +54,17 @@ void decoder_close(struct decoder *d)
 }
 
 /* Offsets are relative to `first_sector`. `device` is the device to decode (0: that of the first event). With
-   `from_dispatch`, requests begin with their dispatch, for a trace without queue events. */
+   `from_dispatch`, requests begin with their dispatch, for a trace without queue events. `corrections` are those of an
+   earlier decoder of the files, and are used until the end. */
 struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t first_sector, uint32_t device,
-                             bool from_dispatch)
+                             bool from_dispatch, const struct correction *corrections, uint64_t correction_count)
 {
     struct decoder *d = calloc(1, sizeof *d);
     if (!d)
         return NULL;
     d->first_sector = first_sector;
+    d->corrections = corrections;
+    d->correction_count = correction_count;
     d->counts.device = device;
     d->counts.names = 1;
     if (multimap_init(&d->processes, sizeof(struct process)) && matcher_init(&d->matcher, from_dispatch) &&
@@ -185,19 +187,12 @@ static void put(const struct decoder *d, const struct columns *to, uint64_t at, 
     to->requeues[at] = (int32_t)row->requeues;
 }
 
-/* Rows get their last state, as an earlier decoder of the same files knew it: one correction for each row at most, in
-   order of the rows. They are used until the end of the decoder. */
-void decoder_correct(struct decoder *d, const struct correction *corrections, uint64_t count)
+/* Give a row that was just taken its last state, if an earlier decoder found another one. */
+static const struct row *corrected(struct decoder *d, struct row *row)
 {
-    d->corrections = corrections;
-    d->correction_count = count;
-}
-
-static void correct(struct decoder *d, struct row *row)
-{
-    uint64_t number = d->taken++;
+    uint64_t number = d->matcher.window_start - 1;
     if (d->corrected == d->correction_count || d->corrections[d->corrected].number != number)
-        return;
+        return row;
     const struct correction *last = &d->corrections[d->corrected++];
     row->dispatch = last->dispatch;
     row->complete = last->complete;
@@ -205,6 +200,7 @@ static void correct(struct decoder *d, struct row *row)
     row->error = (uint16_t)last->error;
     row->pieces = last->pieces;
     row->requeues = last->requeues;
+    return row;
 }
 
 /* Fill the columns with at most `capacity` rows; return their number, 0 at the end, or -1 (see decoder_error). */
@@ -214,10 +210,8 @@ int64_t decoder_next(struct decoder *d, const struct columns *columns, uint64_t 
     struct event event;
     struct row row;
     for (;;) {
-        while (filled < capacity && matcher_take(&d->matcher, &row)) {
-            correct(d, &row);
-            put(d, columns, filled++, &row);
-        }
+        while (filled < capacity && matcher_take(&d->matcher, &row))
+            put(d, columns, filled++, corrected(d, &row));
         if (filled == capacity || d->matcher.finished)
             return (int64_t)filled;
         if (merge_next(&d->merge, &event)) {
@@ -237,10 +231,9 @@ void decoder_counts(struct decoder *d, struct counts *counts)
     counts->rows = d->matcher.window_end;
     counts->device_flushes = d->matcher.device_flushes;
     memcpy(counts->mismatches, d->matcher.mismatches, sizeof counts->mismatches);
-    counts->sequence_gaps = counts->truncated_files = 0;
-    for (unsigned file = 0; file < d->merge.count; file++) {
-        counts->sequence_gaps += d->merge.cpus[file].facts.sequence_gaps;
-        counts->truncated_files += d->merge.cpus[file].facts.truncated_bytes > 0;
+    for (const struct cpu *cpu = d->merge.cpus; cpu < d->merge.cpus + d->merge.count; cpu++) {
+        counts->sequence_gaps += cpu->sequence_gaps;
+        counts->truncated_files += cpu->ended && cpu->filled > cpu->parsed;
     }
 }
 

@@ -66,7 +66,7 @@ static void count_gap(struct cpu *file, const uint8_t *record)
     }
     struct sequence *sequence = &file->sequences[at];
     if (number > sequence->last)
-        file->facts.sequence_gaps += number - sequence->last - 1;
+        file->sequence_gaps += number - sequence->last - 1;
     sequence->last = number;
     file->sequence_at = at;
 }
@@ -137,8 +137,6 @@ static bool fill(struct merge *merge, unsigned number)
             cpu->position += size;
         }
     }
-    if (cpu->ended)
-        cpu->facts.truncated_bytes = cpu->filled - cpu->parsed;
     return true;
 }
 

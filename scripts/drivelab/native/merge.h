@@ -10,11 +10,6 @@
    merged dump (`blkparse -d`) has those of all CPUs. */
 #define MOST_SEQUENCES 8192u
 
-struct file_facts {
-    uint64_t sequence_gaps;   /* records missing in the sequence; notes and ftrace records have no numbers */
-    uint64_t truncated_bytes; /* of an incomplete last record */
-};
-
 enum merge_error { MERGE_OK, MERGE_CANNOT_READ, MERGE_NO_RECORD, MERGE_NO_MEMORY };
 
 struct failure {
@@ -44,11 +39,11 @@ struct cpu {
     int file;
     bool ended;
     uint8_t *buffer;
-    uint32_t filled, parsed; /* bytes in the buffer, and bytes of whole records in it */
+    uint32_t filled, parsed; /* bytes in the buffer, and of whole records in it; at the end the rest is cut off */
     uint32_t next, count, waiting;
     uint64_t position; /* in the file, after the parsed records */
     uint32_t sequence_count, sequence_at; /* the latter is the last one used */
-    struct file_facts facts;
+    uint64_t sequence_gaps; /* records missing in the sequence; notes and ftrace records have no numbers */
     struct place places[MOST_RECORDS]; /* in order of time */
     struct sequence sequences[MOST_SEQUENCES];
 };

@@ -109,14 +109,15 @@ class Decoder:
         self._device = device
         self._library = _library()
         paths = (ctypes.c_char_p * len(files))(*(os.fsencode(path) for path in files))
-        self._decoder = self._library.decoder_open(paths, len(files), first_sector, device or 0, from_dispatch)
+        self._corrections = np.empty(0, _CORRECTION) if corrections is None else corrections  # the decoder uses them
+        self._decoder = self._library.decoder_open(
+            paths, len(files), first_sector, device or 0, from_dispatch,
+            self._corrections.ctypes.data, len(self._corrections),
+        )  # fmt: skip
         if not self._decoder:
             raise UserError("too little memory to decode a trace; close other programs")
         for pid, name in (processes or {}).items():
             self._library.decoder_name(self._decoder, pid, name.encode()[:15])
-        self._corrections = corrections  # used by the decoder
-        if corrections is not None:
-            self._library.decoder_correct(self._decoder, corrections.ctypes.data, len(corrections))
         self._names = _strings([""])
         self._operations = _strings(OPERATIONS)
         self._columns = [
@@ -241,16 +242,15 @@ def _strings(values: Sequence[str]) -> pa.Array:
 
 def _library() -> ctypes.CDLL:
     library = native.load()
-    pointer = ctypes.c_void_p
+    pointer, u64 = ctypes.c_void_p, ctypes.c_uint64
     signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
-        "decoder_open": (pointer, (pointer, ctypes.c_uint, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_bool)),
+        "decoder_open": (pointer, (pointer, ctypes.c_uint, u64, ctypes.c_uint32, ctypes.c_bool, pointer, u64)),
         "decoder_close": (None, (pointer,)),
         "decoder_name": (ctypes.c_bool, (pointer, ctypes.c_uint32, ctypes.c_char_p)),
-        "decoder_next": (ctypes.c_int64, (pointer, pointer, ctypes.c_uint64)),
+        "decoder_next": (ctypes.c_int64, (pointer, pointer, u64)),
         "decoder_counts": (None, (pointer, pointer)),
         "decoder_names": (pointer, (pointer,)),
         "decoder_error": (ctypes.c_uint, (pointer, pointer, pointer, pointer)),
-        "decoder_correct": (None, (pointer, pointer, ctypes.c_uint64)),
         "decoder_corrections": (pointer, (pointer, pointer)),
     }
     for name, (result, arguments) in signatures.items():

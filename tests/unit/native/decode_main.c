@@ -11,7 +11,7 @@
 
 struct decoder;
 struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t first_sector, uint32_t device,
-                             bool from_dispatch);
+                             bool from_dispatch, const struct correction *corrections, uint64_t correction_count);
 void decoder_close(struct decoder *);
 bool decoder_name(struct decoder *, uint32_t pid, const char *name);
 int64_t decoder_next(struct decoder *, void *const *columns, uint64_t capacity);
@@ -23,7 +23,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < 21; i++)
         columns[i] = calloc(ROWS, 8);
     struct decoder *decoder = decoder_open((const char *const *)argv + 1, (unsigned)argc - 1, 0, 1u << 20,
-                                           getenv("FROM_DISPATCH") != NULL);
+                                           getenv("FROM_DISPATCH") != NULL, NULL, 0);
     if (!decoder)
         return 1;
     decoder_name(decoder, 1, "a name that is longer than a process may have");
