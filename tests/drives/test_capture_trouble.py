@@ -17,7 +17,7 @@ from whole_traces import read_trace
 
 from drivelab.core.errors import UserError
 from drivelab.core.private import run_directory
-from drivelab.trace.capturing import capture, ftrace, mounts
+from drivelab.trace.capturing import capture, ftrace, mounts, tracer
 from drivelab.trace.decode import decode
 
 pytestmark = [

@@ -51,16 +51,18 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 def tracer(tmp_path: Path, out: Path) -> Blktrace:
-    return Blktrace(Disk("sda", tmp_path / "block"), out, tmp_path / "debug")
+    return Blktrace(Disk("sda"), out)
 
 
 @pytest.fixture(autouse=True)
 def kernel_that_keeps_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Write each message into the trace, as the kernel does; keep journals in a folder of the test."""
     monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path / "run"))
+    monkeypatch.setattr("drivelab.trace.capturing.disk.SYS_BLOCK", tmp_path / "block")
+    monkeypatch.setattr(blktrace, "DEBUG_BLOCK", tmp_path / "debug")
 
     def mark(self: Blktrace, text: bytes) -> bool:
-        with (self._debug_block / self._disk.name / "msgs").open("ab") as file:
+        with (blktrace.DEBUG_BLOCK / self._disk.name / "msgs").open("ab") as file:
             file.write(text)
         return True
 

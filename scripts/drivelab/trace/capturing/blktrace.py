@@ -44,11 +44,10 @@ class Blktrace:
     interval_s = 1.0
     """Interval between calls of `poll`."""
 
-    def __init__(self, disk: Disk, output: Path, debug_block: Path = DEBUG_BLOCK) -> None:
+    def __init__(self, disk: Disk, output: Path) -> None:
         """`output` is the base name of the files to write."""
         self._disk = disk
         self._output = output
-        self._debug_block = debug_block
         self._process: subprocess.Popen[str] | None = None
         self._lock: TextIO | None = None
         self._cpu_s = 0.0
@@ -156,7 +155,7 @@ class Blktrace:
     def _mark(self, mark: bytes) -> bool:
         """Write a mark into an active trace; `stop` looks for both marks."""
         try:
-            (self._debug_block / self._disk.name / "msg").write_bytes(mark)
+            (DEBUG_BLOCK / self._disk.name / "msg").write_bytes(mark)
         except OSError:
             return False
         return True

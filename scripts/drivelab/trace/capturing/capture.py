@@ -156,7 +156,7 @@ def _start(disk: Disk, base: Path, backend: str | None) -> tuple[Blktrace | Ftra
     tracer.lock().close()  # report another drivelab process as such
     reason = "blktrace was not requested"
     if backend != "ftrace":
-        tracer.refuse_foreign(disk.trace, tracer.TRACING, own_ring=False)
+        tracer.refuse_foreign(disk.trace, own_ring=False)
         first = Blktrace(disk, base)
         try:
             first.start()
