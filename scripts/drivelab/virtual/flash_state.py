@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import math
+import struct
+from base64 import b64decode, b64encode
 from collections import deque
+from collections.abc import Collection
 from typing import Any
 
 from drivelab.virtual.effects import Heat
@@ -23,6 +26,8 @@ _MEMORY = (
     "_slc_owner", "_slc_oldest", "_slc_used", "_slc_writable", "_buffer_slot", *_TIMES, *_LISTS_OF_TIMES,
 )  # fmt: skip
 """Everything that changes while the drive is used; the rest follows from the model."""
+_PACKED = ("_place", "_owner", "_score", "_free", "_slc_owner")
+"""The long lists of whole numbers: as JSON they would take most of the time of a virtual cell."""
 _HEAT = "_temperature"
 """Only in the state of a drive that warms up, so that the format of other states does not change."""
 _PURGED = "_purged_at_us"
@@ -89,7 +94,8 @@ class FlashState:
             state[_HEAT] = self._heat.state()
         if self.model.variation is not None:
             state[_PURGED] = self._purged_at_us
-        return json.dumps({**state, "_free": list(self._free)}, separators=(",", ":")).encode()
+        state |= {key: _packed(state[key]) for key in _PACKED}
+        return json.dumps(state, separators=(",", ":")).encode()
 
     def load(self, data: bytes) -> None:
         """Load a state from `dump`; raises ValueError if it is invalid or from a drive of another size."""
@@ -98,6 +104,7 @@ class FlashState:
         known |= {_PURGED} if self.model.variation is not None else set()
         if not isinstance(state, dict) or set(state) != known:
             raise ValueError("this is not the state of a virtual drive")
+        state |= {key: _unpacked(state[key]) for key in _PACKED}
         for key in ("_place", "_owner", "_score", "_slc_owner", "_die_free", "_buffer_freed"):
             if len(state[key]) != len(getattr(self, key)):
                 raise ValueError("this is the state of a virtual drive of another size")
@@ -113,3 +120,17 @@ class FlashState:
             setattr(self, key, [at + us for at in getattr(self, key)])
         if self._heat is not None:
             self._heat.at_us += us
+
+
+def _packed(numbers: Collection[int]) -> str:
+    return b64encode(struct.pack(f"<{len(numbers)}i", *numbers)).decode()
+
+
+def _unpacked(text: Any) -> list[int]:
+    """Return the numbers; raises ValueError for a text that is none of `_packed`."""
+    if not isinstance(text, str):
+        raise ValueError("a list of the state is not packed")
+    data = b64decode(text, validate=True)
+    if len(data) % 4:
+        raise ValueError("a list of the state is cut off")
+    return list(struct.unpack(f"<{len(data) // 4}i", data))

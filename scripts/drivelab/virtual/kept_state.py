@@ -26,7 +26,7 @@ from drivelab.virtual.server import XATTR
 
 KEPT_DRIVES = "virtual"
 """Folder in the results of a study for the drives of an unfinished run."""
-_FORMAT = 1
+_FORMAT = 2
 _CRC_BYTES = 4
 
 

@@ -79,7 +79,7 @@ def _unix_s(at_us: float) -> float:
 
 
 ENGINE = "virtual-clock"
-_FORMAT = 1
+_FORMAT = 2
 
 
 @contextmanager

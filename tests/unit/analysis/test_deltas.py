@@ -501,7 +501,7 @@ def test_drives_are_compared_within_runs_that_followed_each_other(starts: dict[s
 @pytest.mark.parametrize("runs", [6, 9])
 def test_blocks_keep_the_false_alarm_rate_and_find_more(runs: int) -> None:
     """Runs differ by 10 %, recordings by 1 %: blocks keep the false-alarm rate, and find 5 % far more often."""
-    random, number = np.random.default_rng(10), 1000
+    random, number = np.random.default_rng(10), 500
     shares = {}
     for step in (1.0, 1.05):
         rows, started = [], {}

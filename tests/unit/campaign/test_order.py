@@ -214,10 +214,9 @@ def simulated(ratio: float, scatter_pct: float, seed: int) -> tuple[int, str]:
 
 
 def test_growing_studies_stop_early_when_they_can_and_err_seldom() -> None:
-    """Of 50 seeds, one study of equal drives called a difference, and +15 % took 3.9 runs."""
-    clear = [simulated(1.15, 2, seed) for seed in range(25)]
+    clear = [simulated(1.15, 2, seed) for seed in range(12)]
     assert all(verdict == FASTER_BEYOND for _, verdict in clear)
     assert np.mean([runs for runs, _ in clear]) < 5
-    equal = [simulated(1.0, 2, seed) for seed in range(25)]
-    assert sum(verdict in (*BETTER, *WORSE) for _, verdict in equal) <= 2
-    assert sum(verdict == SAME for _, verdict in equal) >= 10
+    equal = [simulated(1.0, 2, seed) for seed in range(12)]
+    assert sum(verdict in (*BETTER, *WORSE) for _, verdict in equal) <= 1
+    assert sum(verdict == SAME for _, verdict in equal) >= 5

@@ -53,13 +53,13 @@ def attempt(*files: bytes) -> dict[str, Any] | str:
         return summary
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.binary(max_size=400), min_size=1, max_size=3))
 def test_any_bytes(files: list[bytes]) -> None:
     attempt(*files)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.binary(min_size=1, max_size=2000), st.sampled_from((7, 8)))
 def test_any_bytes_with_record_magic(data: bytes, version: int) -> None:
     """Put a magic number every 48 or 64 bytes, anything between."""
@@ -125,7 +125,7 @@ def impossible(data: bytes, dice: random.Random) -> bytes:
     return bytes(body)
 
 
-@settings(max_examples=350, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(captures())
 def test_damaged_captures_and_impossible_numbers(capture: tuple[list[bytes], random.Random]) -> None:
     """First one file of a simulated capture is damaged, then each file has impossible numbers."""

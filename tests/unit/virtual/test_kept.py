@@ -116,7 +116,7 @@ def test_a_calendar_set_back_counts_as_no_pause() -> None:
         lambda file: file[:-1],
         lambda file: file[: len(file) // 2],
         lambda file: file + b"\0",
-        lambda file: file.replace(b'"format": 1', b'"format": 2'),
+        lambda file: file.replace(b'"format": 2', b'"format": 1'),
         lambda file: file[:-5000] + bytes([file[-5000] ^ 1]) + file[-4999:],
     ],
     ids=["empty", "zeros", "short by a byte", "half", "long", "another format", "a flipped bit"],
@@ -142,10 +142,10 @@ FILE = used().file()
 
 
 def test_another_format_with_a_correct_checksum_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept_state, "_FORMAT", 2)
+    monkeypatch.setattr(kept_state, "_FORMAT", 3)
     file = used().file()
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="format is not 1"):
+    with pytest.raises(ValueError, match="format is not 2"):
         load(file)
 
 
