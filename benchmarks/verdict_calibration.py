@@ -1,7 +1,7 @@
 """Simulate studies with known truth through `deltas_table`, and print how often its intervals and verdicts are right.
 
 Run it as `PYTHONPATH=scripts:tests/support python benchmarks/verdict_calibration.py [STUDIES]`. The table of
-docs/method.md is that of 600 studies for each line.
+docs/method.md is that of 300 studies for each line.
 """
 
 from __future__ import annotations
@@ -117,6 +117,7 @@ SCENARIOS = (
     Scenario("percentiles from bins", shared_pct=0.2, own_pct=0.2, rounds_pct=0.2, binned=True),
     Scenario("decays to the same end, constants 3 and 8", decays=(3, 8)),
     Scenario("decays to the same end, constants 2 and 2", decays=(2, 2)),
+    Scenario("decays to the same end, constants 10 and 20", decays=(10, 20)),
     Scenario("+10 % in all cells, 3 % between recordings", shared_pct=0, own_pct=3, unequal=0, faster_pct=10),
     Scenario("the same, 5 recordings", shared_pct=0, own_pct=3, unequal=0, faster_pct=10, recordings=5),
     Scenario("+10 % in a quarter of the cells, 3 %", shared_pct=0, own_pct=3, faster_pct=10, differing=0.25),
