@@ -1,7 +1,7 @@
 """Simulate studies that grow until they are decided, and fixed ones, with known truth through the real code.
 
 Run it as `PYTHONPATH=scripts:tests/support:benchmarks python benchmarks/growing_calibration.py [STUDIES]`.
-The table of docs/method.md is that of 200 studies for each line.
+The table of docs/method.md is that of 100 studies for each line.
 """
 
 from __future__ import annotations
