@@ -50,6 +50,8 @@ class Scenario:
     """Read shares of the cells, from writes to reads; as many cells of each."""
     shifts: tuple[float, ...] = ()
     """How much of the effect of a recording each kind has; all of it without these."""
+    unmoved: int = 0
+    """Cells of each kind that have none of the effect of a recording."""
     noisy: int = 0
     """Cells of each kind that scatter NOISE times as much, such as percentiles of few I/Os."""
     unequal: float = 0.3
@@ -83,6 +85,7 @@ BY_GROUP = (
     Scenario("56 cells, a recording shifts by write share, 3 %", cells=56, shared_pct=3, own_pct=0.5, kinds=7,
              shifts=(1, 0.9, 0.65, 0.5, 0.35, 0.05, 0)),
     Scenario("writes scatter four times as much as reads", shared_pct=1, own_pct=1, shifts=(4, 1)),
+    Scenario("a recording shifts half of the like cells, 3 %", shared_pct=3, own_pct=1, unmoved=5),
     Scenario("one noisy cell", cells=10, kinds=1, noisy=1, shared_pct=0.5, own_pct=1),
     Scenario("half of the cells of few I/Os", noisy=5, shared_pct=0.5, own_pct=1),
 )  # fmt: skip
@@ -146,7 +149,7 @@ class Result:
     coverage: float
     """Share of true ratios inside the intervals that are not adjusted for several comparisons."""
     lowest: float
-    """The same in the group of cells where it is lowest; a group has one kind, and is noisy or not."""
+    """The same in the group of cells where it is lowest; a group has one kind, and is noisy or not, moved or not."""
     highest: float
     verdicts_beside: float
     """Expected share of adjusted intervals of verdicts that miss the true ratio (0 for a study without verdicts)."""
@@ -161,11 +164,13 @@ class Result:
     half_width_pct: float
 
 
-def groups(scenario: Scenario) -> tuple[npt.NDArray[np.int_], npt.NDArray[np.bool_]]:
-    """Return the number of the kind of each cell, and whether it is noisy."""
+def groups(scenario: Scenario) -> tuple[npt.NDArray[np.int_], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Return the number of the kind of each cell, whether it is noisy, and whether recordings move it."""
     of_kind = max(scenario.cells // scenario.kinds, 1)
     places = np.arange(scenario.cells)
-    return np.minimum(places // of_kind, scenario.kinds - 1), places % of_kind < scenario.noisy
+    in_kind = places % of_kind
+    kinds = np.minimum(places // of_kind, scenario.kinds - 1)
+    return kinds, in_kind < scenario.noisy, in_kind >= scenario.unmoved
 
 
 def recorded(
@@ -176,12 +181,12 @@ def recorded(
     A value is the average of its rounds; `decay` is the drive's time constant in rounds, `blocks` what shifts a run.
     """
     count = ROUNDS if decay is None else MOST_ROUNDS
-    kinds, noisy = groups(scenario)
+    kinds, noisy, moved = groups(scenario)
     shape = scenario.cells, scenario.recordings
     of_cell = np.exp(random.normal(0, scenario.unequal, (scenario.cells, 1))) * np.where(noisy, NOISE, 1.0)[:, None]
     own = random.standard_t(3, shape) / math.sqrt(3) if scenario.heavy_tails else random.normal(size=shape)
     shared = random.normal(0, scenario.shared_pct / 100, scenario.recordings)
-    effects = np.array(scenario.shifts or [1.0] * scenario.kinds)[kinds][:, None] * shared
+    effects = np.array(scenario.shifts or [1.0] * scenario.kinds)[kinds][:, None] * moved[:, None] * shared
     steps = random.normal(size=(count, *shape))
     rounds = [steps[0]]
     for step in steps[1:]:
@@ -232,7 +237,7 @@ def loaded(scenario: Scenario, drive: str, logs: Floats, random: np.random.Gener
 
 def summary_of(scenario: Scenario, sides: Sides, recordings: int, most: Sequence[Floats] = ()) -> pd.DataFrame:
     """Return table `summary` of the first recordings of both drives; `most` is from `loaded` for each drive."""
-    kinds, _ = groups(scenario)
+    kinds, *_ = groups(scenario)
     shifts = {drive: 100 * np.expm1(logs) for drive, logs in zip("ab", most, strict=False)}
     rows = [
         {"drive": drive, "cell_label": str(cell), "metric": "p99_latency_us" if scenario.binned else "iops",
@@ -265,7 +270,7 @@ def judge(scenario: Scenario, studies: int, seed: int) -> Result:
     """Return the shares over many studies of a scenario."""
     random, margin = np.random.default_rng(seed), math.log1p(MARGIN_PCT / 100)
     columns: list[list[float]] = [[] for _ in range(7)]
-    kinds, noisy = groups(scenario)
+    kinds, noisy, moved = groups(scenario)
     covered = np.zeros(scenario.cells)
     for _ in range(studies):
         deltas, truth = study(scenario, random)
@@ -291,7 +296,7 @@ def judge(scenario: Scenario, studies: int, seed: int) -> Result:
             strict=True,
         ):
             column += list(map(float, values))
-    by_group = pd.Series(covered / studies).groupby([kinds, noisy]).mean()
+    by_group = pd.Series(covered / studies).groupby([kinds, noisy, moved]).mean()
     coverage, *others = (float(np.mean(column)) if column else math.nan for column in columns)
     return Result(coverage, by_group.min(), by_group.max(), *others)
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import math
-import struct
+from array import array
 from base64 import b64decode, b64encode
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Any
 
 from drivelab.virtual.effects import Heat
@@ -122,15 +122,10 @@ class FlashState:
             self._heat.at_us += us
 
 
-def _packed(numbers: Collection[int]) -> str:
-    return b64encode(struct.pack(f"<{len(numbers)}i", *numbers)).decode()
+def _packed(numbers: Iterable[int]) -> str:
+    return b64encode(array("i", numbers).tobytes()).decode()
 
 
 def _unpacked(text: Any) -> list[int]:
     """Return the numbers; raises ValueError for a text that is none of `_packed`."""
-    if not isinstance(text, str):
-        raise ValueError("a list of the state is not packed")
-    data = b64decode(text, validate=True)
-    if len(data) % 4:
-        raise ValueError("a list of the state is cut off")
-    return list(struct.unpack(f"<{len(data) // 4}i", data))
+    return list(array("i", b64decode(str(text), validate=True)))

@@ -56,6 +56,18 @@ def test_a_noisy_cell_is_left_alone() -> None:
         assert ratios(*sides, ALIKE[:8]).errors[0] == pytest.approx(ratios(*sides, np.arange(8)).errors[0])
 
 
+def test_a_recording_that_moves_half_of_the_like_cells_is_covered() -> None:
+    """Its effect less the mean over the cells scatters in all of them alike, so their variances do not tell."""
+    random, studies = np.random.default_rng(11), 500
+    moved, covered = np.repeat([1.0, 0.0], 5), np.zeros(10)
+    for _ in range(studies):
+        sides = moved[:, None] * random.normal(0, 0.03, (2, 1, 3)) + random.normal(0, 0.005, (2, 10, 3))
+        low, high = interval(ratios(*sides, ALIKE[:10]), np.full(10, 0.05))
+        covered += (low <= 0) & (high >= 0)
+    assert covered[:5].mean() / studies > 0.93
+    assert covered[5:].mean() / studies > 0.93
+
+
 def test_values_that_are_equal_to_all_digits_have_the_scatter_of_the_others() -> None:
     random = np.random.default_rng(5)
     basis, comparison = random.normal(0, 0.02, (2, 9, 4))

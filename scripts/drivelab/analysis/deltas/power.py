@@ -82,7 +82,8 @@ def may_decide(ratios: Ratios, recordings: Floats, most: int, margin: float, alp
 
 def _reach(ratios: Ratios, recordings: Floats, count: int, alpha: float, power: float) -> Floats:
     """Return how far from a bound `count` recordings a side can tell ratios of `recordings` a side, as a logarithm."""
-    freedom = np.maximum(ratios.freedom * (count - 1) / np.maximum(recordings - 1, 1), 1.0)
+    # No more than Welch's, because cells help each other at three recordings only.
+    freedom = np.clip(ratios.freedom * (count - 1) / np.maximum(recordings - 1, 1), 1.0, 2.0 * (count - 1))
     error = ratios.errors * np.sqrt(recordings / count)
     return np.asarray(_deviates(freedom, alpha, power) * error)
 

@@ -12,7 +12,8 @@ and read share, at least FEWEST_ALIKE of them, and scatter alike. The model of t
     drive and cell + effect of the recording on these cells + rest,
 
 and the variance of the rest is half the cell's own and half the mean over the cells. The effect of the recording is one
-sample for all of them. docs/method.md has how often the intervals hold.
+sample for all of them. A cell whose own variance is clearly larger than this one keeps its own: a recording may move
+some of the cells, or some more than others. docs/method.md has how often the intervals hold.
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ ROUNDING = 1e-9
 """Relative scatter and differences below this count as zero: they are floating-point rounding."""
 _OWN = 0.5
 """Share of a cell's own variance among like cells."""
-_UNLIKE_GROUP, _UNLIKE_CELL = 0.3, 0.2
+_UNLIKE_GROUP, _UNLIKE_CELL = 0.1, 0.2
 """p-values below which like cells, or one cell with more scatter than the others, are left to their own variance."""
+_LARGER = 1.3
+"""Ratio of a cell's own variance to the helped one above which it is left to its own."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def ratios(basis: Floats, comparison: Floats, alike: npt.NDArray[np.int_], *, pa
             if len(cells) >= FEWEST_ALIKE:
                 shared, rests = zip(*(_parts(side[cells]) for side in sides), strict=True)
                 pooled = _together([part for pair in zip(shared, map(_shrunk, rests), strict=True) for part in pair])
-                chosen = _scatters_like_others(rests)
+                chosen = _scatters_like_others(rests) & (variances[cells] <= _LARGER * pooled[0])
                 variances[cells[chosen]], freedom[cells[chosen]] = (values[chosen] for values in pooled)
     logs = comparison.mean(axis=1) - basis.mean(axis=1)
     return Ratios(logs, np.sqrt(variances), freedom, np.zeros(len(logs)))
@@ -151,13 +154,9 @@ def _scatters_like_others(rests: Sequence[Part]) -> npt.NDArray[np.bool_]:
     """
     variances, freedom = np.stack([variance for variance, _ in rests]), float(np.mean([f for _, f in rests]))
     sides, cells = variances.shape
-    if not (variances > 0).all():
-        return np.zeros(cells, dtype=bool)
-    logs = np.log(variances).sum(axis=0)
-    differing = ((logs - logs.mean()) ** 2).sum() / (sides * special.polygamma(1, freedom / 2))
-    if special.chdtrc(cells - 1, differing) < _UNLIKE_GROUP:
-        return np.zeros(cells, dtype=bool)
-    sums = variances.sum(axis=0)
-    to_others = sums / ((sums.sum() - sums) / (cells - 1))
+    with np.errstate(divide="ignore", invalid="ignore"):  # NaN, for cells without any scatter, is not alike
+        logs, sums = np.log(variances).sum(axis=0), variances.sum(axis=0)
+        differing = ((logs - logs.mean()) ** 2).sum() / (sides * special.polygamma(1, freedom / 2))
+        to_others = sums / ((sums.sum() - sums) / (cells - 1))
     larger = special.fdtrc(sides * freedom, sides * freedom * (cells - 1), to_others)
-    return np.asarray(larger >= _UNLIKE_CELL)
+    return np.asarray((special.chdtrc(cells - 1, differing) >= _UNLIKE_GROUP) & (larger >= _UNLIKE_CELL))
