@@ -85,7 +85,7 @@ BY_GROUP = (
     Scenario("56 cells, a recording shifts by write share, 3 %", cells=56, shared_pct=3, own_pct=0.5, kinds=7,
              shifts=(1, 0.9, 0.65, 0.5, 0.35, 0.05, 0)),
     Scenario("writes scatter four times as much as reads", shared_pct=1, own_pct=1, shifts=(4, 1)),
-    Scenario("a recording shifts half of the like cells, 3 %", shared_pct=3, own_pct=1, unmoved=5),
+    Scenario("a recording shifts half of each kind's cells, 3 %", shared_pct=3, own_pct=1, unmoved=5),
     Scenario("one noisy cell", cells=10, kinds=1, noisy=1, shared_pct=0.5, own_pct=1),
     Scenario("half of the cells of few I/Os", noisy=5, shared_pct=0.5, own_pct=1),
 )  # fmt: skip

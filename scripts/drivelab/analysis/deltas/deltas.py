@@ -120,10 +120,10 @@ def deltas_table(
     ratios_by_pair = _ratios(pairs, comparable, without_doubt)
     p = p_values(ratios_by_pair, math.log1p(margin_pct / 100))
     to_basis, to_comparison = (np.log1p(pairs[f"asymptote_pct_{side}"].astype(float) / 100) for side in _SIDES)
-    settling = pairs["kind"].map(_SIGNS) * (to_comparison - to_basis)
+    settling = (pairs["kind"].map(_SIGNS) * (to_comparison - to_basis)).to_numpy(dtype=float)
     tested = {
         "delta_pct": pd.Series(percent(ratios_by_pair.logs), index=pairs.index).where(allowed),
-        "asymptote_delta_pct": (100 * np.expm1(settling + ratios_by_pair.logs) + 0.0).where(comparable),
+        "asymptote_delta_pct": np.where(comparable, percent(settling + ratios_by_pair.logs), np.nan),
         "disturbance_pct": pairs["disturbance_pct"],
         "log_error": pd.Series(ratios_by_pair.errors, index=pairs.index),
         "freedom": pd.Series(ratios_by_pair.freedom, index=pairs.index).where(np.isfinite(ratios_by_pair.errors)),
