@@ -7,7 +7,6 @@ somebody else is never read: an archive is restored without tables, which are co
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -94,7 +93,8 @@ def opened(path: Path) -> Iterator[pq.ParquetFile]:
     Raises UserError if the file is missing, is not a table of this version, or was changed.
     """
     try:
-        with path.open("rb") as raw, pq.ParquetFile(raw) as file:
+        # Not a file of Python, and no read-ahead: a thread of pyarrow that releases one while Python ends aborts it.
+        with pa.OSFile(str(path)) as raw, pq.ParquetFile(raw, pre_buffer=False) as file:
             metadata = file.metadata.metadata or {}
             if _mark(metadata).get("version") == VERSION:
                 _refuse_changed(path, raw, metadata.get(_CHECKSUM_KEY, b"").decode(errors="replace"))
@@ -120,10 +120,10 @@ def _mark(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any]:
     return mark if isinstance(mark, dict) else {}
 
 
-def _refuse_changed(path: Path, file: BinaryIO, expected: str) -> None:
+def _refuse_changed(path: Path, file: pa.NativeFile, expected: str) -> None:
     """Raise UserError if the data before the footer have another checksum."""
-    file.seek(-_FOOTER_END_BYTES, os.SEEK_END)
-    end = file.tell() - int.from_bytes(file.read(_FOOTER_END_BYTES)[:4], "little")
+    end = file.size() - _FOOTER_END_BYTES
+    end -= int.from_bytes(file.read_at(4, end), "little")
     file.seek(0)
     crc32, left = 0, end
     while left > 0 and (chunk := file.read(min(_CHUNK_BYTES, left))):

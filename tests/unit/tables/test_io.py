@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,16 @@ def test_a_written_table_can_be_read(tmp_path: Path) -> None:
     table = read(path, "drives")
     assert pa.Table.from_pandas(table, preserve_index=False).to_pylist() == [ROW]
     assert list(table.columns) == SCHEMAS["drives"].names
+
+
+def test_reading_starts_no_thread_that_could_outlive_python(tmp_path: Path) -> None:
+    write(drives(), path := tmp_path / "drives.parquet", "drives")
+    code = f"""if True:
+        import os, pathlib, drivelab.tables.io
+        count = len(os.listdir("/proc/self/task"))
+        assert drivelab.tables.io.read_table(pathlib.Path({str(path)!r}), "drives").num_rows == 1
+        assert len(os.listdir("/proc/self/task")) == count"""
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_every_table_survives_a_round_trip_to_disk(tmp_path: Path, subtests: pytest.Subtests) -> None:
