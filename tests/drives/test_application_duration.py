@@ -227,9 +227,7 @@ def at_work(tmp_path: Path) -> Iterator[tuple[Plan, Path, subprocess.Popen[bytes
             os.kill(pid, signal.SIGKILL)
 
 
-def test_an_interrupted_stage_unmounts_before_it_ends(
-    at_work: tuple[Plan, Path, subprocess.Popen[bytes], str],
-) -> None:
+def test_an_interrupted_stage_unmounts_before_it_ends(at_work: tuple[Plan, Path, subprocess.Popen[bytes], str]) -> None:
     plan, _, process, span = at_work
     process.terminate()
     process.wait()

@@ -68,10 +68,7 @@ def test_auto_uses_the_format_and_records_the_stronger_methods(bench: Machine, f
 
 @pytest.mark.parametrize(
     ("device", "serial", "method", "reason"),
-    [
-        (FLASH, "EMU-FLASH", "nvme-sanitize-block", "SANICAP"),
-        (SATA, "EMU-SATA", "ata-erase", "no ATA security"),
-    ],
+    [(FLASH, "EMU-FLASH", "nvme-sanitize-block", "SANICAP"), (SATA, "EMU-SATA", "ata-erase", "no ATA security")],
 )
 def test_unsupported_method_is_refused(bench: Machine, device: str, serial: str, method: str, reason: str) -> None:
     assert f"cannot be purged by {method}" in (error := purge(bench, device, serial, method)["error"])

@@ -128,11 +128,7 @@ CASES = (
         after.edit(after.PROTOCOL, "runtime: 60s", "runtime: 61s"),
         JUDGED | OTHER_FACTS,
     ),
-    Case(
-        "comment in a protocol",
-        after.edit(after.PROTOCOL, "  - loop:", "  # a remark\n  - loop:"),
-        NOTHING,
-    ),
+    Case("comment in a protocol", after.edit(after.PROTOCOL, "  - loop:", "  # a remark\n  - loop:"), NOTHING),
     Case("comment in the study", after.mini("basis: op7\n", "basis: op7   # the smaller one\n"), NOTHING),
     Case("comment in rules", after.comment_in_rules, NOTHING),
     Case("code of a measurement", after.append("scripts/drivelab/run/loop.py"), NOTHING),

@@ -135,10 +135,7 @@ CASES: Mapping[str, comparison_frames.Case] = {
         lambda: {"latency_bins": _both(pts.latency_bins(), pts.latency_bins("op28", 70))},
     ),
     "histogram": ("latency_histogram", lambda: {"latency_bins": frames.bins(), "cells": pts.soak()}),
-    "histogram, few I/Os": (
-        "latency_histogram",
-        lambda: {"latency_bins": frames.bins(ios=300), "cells": pts.soak()},
-    ),
+    "histogram, few I/Os": ("latency_histogram", lambda: {"latency_bins": frames.bins(ios=300), "cells": pts.soak()}),
     "histogram, turns": ("latency_histogram", frames.turns),
     "latency, few I/Os": ("latency_distribution", lambda: {"latency_bins": pts.latency_bins(ios=300)}),
     "latency, 8 drives with long names": (

@@ -113,8 +113,7 @@ def test_a_rate_limited_soak_ends_when_it_is_steady(folders: Iterator[Path]) -> 
 
 
 @pytest.mark.parametrize(
-    ("until", "ended_by"),
-    [({"time_s": 2.0}, "time"), ({"capacity_multiple": 1.0, "time_s": 30.0}, "volume")],
+    ("until", "ended_by"), [({"time_s": 2.0}, "time"), ({"capacity_multiple": 1.0, "time_s": 30.0}, "volume")]
 )
 def test_the_first_limit_ends_a_soak(folders: Iterator[Path], until: dict[str, Any], ended_by: str) -> None:
     plan = made_plan(folder := next(folders), [soak(**until, steady_state=STEADY)])

@@ -207,11 +207,7 @@ def test_a_rate_above_the_drives_limit_changes_nothing(small: Callable[..., Driv
 
 
 @settings(max_examples=100, deadline=None)
-@given(
-    st.floats(1.0, 5000.0),
-    st.lists(st.integers(1, 8), min_size=1, max_size=4),
-    st.floats(10.0, 3000.0),
-)
+@given(st.floats(1.0, 5000.0), st.lists(st.integers(1, 8), min_size=1, max_size=4), st.floats(10.0, 3000.0))
 def test_ios_are_never_early_and_queues_never_exceeded(
     service_us: float, depths: list[int], interval_us: float
 ) -> None:
