@@ -22,7 +22,7 @@ from drivelab.report.marks import BUSY, host_mark
 from drivelab.report.numbers import brief_words, capital, is_missing, metric_name, names, quantities, rounded, unit_of
 from drivelab.report.sections.proof import value_proof
 from drivelab.report.table import Field, table, words
-from drivelab.tables.labels import KINDS, SCORE
+from drivelab.tables.labels import KINDS
 
 Subject = tuple[str, str, str]
 """Measurement, cell label and metric."""
@@ -43,8 +43,6 @@ class FirstScreen:
             leading = inputs.leading(row["measurement"], row["cell_label"])
             if leading and row["metric"] in TWINS:
                 row = inputs.summary_of(row["drive"], row["measurement"], row["cell_label"], leading) or row
-            if row["protocol"] == SCORE and row["drive"] == inputs.study.get("basis"):
-                row = {**row, "interval_low": None, "interval_high": None}  # it has 100 by definition
             if not is_missing(row["value"]):
                 self._values.setdefault(subject_of(row), {})[row["drive"]] = row
         self._deltas = {

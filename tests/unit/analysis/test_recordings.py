@@ -68,16 +68,6 @@ def test_a_recording_that_moves_half_of_the_like_cells_is_covered() -> None:
     assert covered[5:].mean() / studies > 0.93
 
 
-def test_values_that_are_equal_to_all_digits_have_the_scatter_of_the_others() -> None:
-    random = np.random.default_rng(5)
-    basis, comparison = random.normal(0, 0.02, (2, 9, 4))
-    basis[0], comparison[0] = 1.0, 1.0
-    result = ratios(basis, comparison, ALIKE[:9])
-    assert result.errors[0] == pytest.approx(np.sqrt(sum(np.median(side[1:].var(axis=1, ddof=1)) for side in (
-        basis, comparison)) / 4))  # fmt: skip
-    assert ratios(np.ones((2, 3)), np.ones((2, 3)), ALIKE[:2]).errors.tolist() == [0, 0]
-
-
 @pytest.mark.parametrize("recordings", [3, 6])
 @pytest.mark.parametrize(("shared", "rest", "unequal"), [(0, 3, 1), (3, 0.3, 1), (2, 2, 1), (2, 2, 0.2)])
 def test_intervals_cover_the_true_ratio(recordings: int, shared: float, rest: float, unequal: float) -> None:

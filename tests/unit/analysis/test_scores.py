@@ -47,6 +47,17 @@ def test_a_score_is_the_mean_ratio_whatever_the_units(members: list[tuple[float,
         assert found["all", drive] == pytest.approx(100 * math.prod(ratios) ** (1 / len(ratios)), rel=1e-9)
 
 
+def test_the_interval_of_a_score_includes_the_scatter_of_the_basis() -> None:
+    of_runs = {"a": [9.0, 10.0, 11.5], "b": [10.0, 10.1, 10.2]}
+    found = scores([value(drive, "m", amount, run=run) for drive, amounts in of_runs.items()
+                    for run, amount in enumerate(amounts, 1)], s=["m"])  # fmt: skip
+    (delta,) = deltas_table(found.reset_index(), "a").to_dict("records")
+    assert delta["verdict"] == "cannot tell"
+    ends = [100 + delta[name] for name in ("interval_low_pct", "interval_high_pct")]
+    assert found.loc[("s", "b"), ["interval_low", "interval_high"]].tolist() == pytest.approx(ends)
+    assert found.loc[("s", "a"), ["interval_low", "interval_high"]].isna().all(), "100 by definition"
+
+
 def test_half_the_duration_is_twice_the_score() -> None:
     values = [value("a", "m", 20.0, "duration_s"), value("b", "m", 10.0, "duration_s")]
     assert scores(values, s=["m"])["value"]["s", "b"] == pytest.approx(200)

@@ -21,6 +21,7 @@ from drivelab.analysis.deltas.doubts import WORKLOAD_FACETS, doubts, of_one_reco
 from drivelab.analysis.deltas.inference import adjusted, p_values
 from drivelab.analysis.deltas.judging import judged, percent, unsure
 from drivelab.analysis.deltas.recordings import Floats, Ratios, ratios
+from drivelab.analysis.values.latency_values import NINES
 from drivelab.analysis.values.summary import pooled
 from drivelab.analysis.verdict import CANNOT_TELL, NOT_COMPARED
 from drivelab.criteria.repeats import FEWEST
@@ -34,25 +35,10 @@ _REPEATS = re.compile(r"\b(median|mean|best) of \d+")
 _SHARED_FIELDS = ("cell_label", "metric", "kind", "alike")
 _SIDE_FIELDS = ("drive", "statistic", "verdict", "taint_reason", "logs", "reduced", "virtual", "clock")
 _SIDES = ("basis", "comparison")
+_UNITS = (1.0, 0.1, 0.01, 0.001)
+"""Units of printed values."""
 _SIGNS = {"time": -1.0, "speed": 1.0, "score": 1.0}
 """Sign that makes the logarithm of comparison/basis positive for an improvement, by kind of metric."""
-
-
-def delta(basis: float, comparison: float, kind: str) -> float:
-    """Return the improvement of `comparison` over `basis` as a fraction.
-
-    `kind` is time, speed or score.
-
-    Raises ValueError for another kind and for values that are not positive finite numbers.
-    """
-    for value in (basis, comparison):
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{value:g} has no relative difference; values must be positive numbers")
-    if kind == "time":
-        return basis / comparison - 1
-    if kind in ("speed", "score"):
-        return comparison / basis - 1
-    raise ValueError(f"unknown kind of metric '{kind}'; use time, speed or score")
 
 
 def deltas_table(
@@ -148,6 +134,15 @@ def _logs(values: Any) -> Floats:
     return np.log(np.where(np.isfinite(numbers) & (numbers > 0), numbers, np.nan))
 
 
+def _rounding(samples: Any) -> float:
+    """Return the standard deviation of the logarithm that rounding adds to values printed in units of 1 to 0.001."""
+    values = np.array(samples, dtype=float)
+    if not (np.isfinite(values).all() and values.any()):
+        return 0.0
+    units = (unit for unit in _UNITS if (np.abs(values / unit - np.round(values / unit)) < 1e-6).all())
+    return next(units, 0.0) / math.sqrt(12) / float(np.abs(values).mean())
+
+
 def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     """Return a row for each common value, columns `…_basis` and `…_comparison`.
 
@@ -161,6 +156,7 @@ def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
                 _logs(samples if scope == "recordings" else [value])
                 for value, samples, scope in zip(side["value"], side["samples"], side["scope"], strict=True)
             ],
+            rounding=[_rounding(samples) for samples in side["samples"]],
         )
         for side in (others, reference)
     ]
@@ -201,14 +197,12 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
     The error is NaN for pairs that are not comparable and for fewer than FEWEST recordings on a side. Values in
     doubt, and disturbed ones, are left out of the scatter of the others, because their scatter differs.
     """
-    values = pairs[[f"value_{side}" for side in _SIDES]]
-    positive = ((values > 0) & np.isfinite(values)).all(axis=1)
-    for pair in pairs[pairs["alike"] & ~positive].itertuples():
-        delta(pair.value_basis, pair.value_comparison, pair.kind)  # raises the error that names the value
+    values = pairs[[f"value_{side}" for side in _SIDES]].to_numpy(dtype=float)
+    positive = (values > 0) & np.isfinite(values)
+    if len(wrong := values[pairs["alike"].to_numpy()[:, None] & ~positive]):
+        raise ValueError(f"{wrong[0]:g} has no relative difference; values must be positive numbers")
     signs = pairs["kind"].map(_SIGNS)
-    if signs.isna().any():
-        delta(1.0, 1.0, str(pairs.loc[signs.isna(), "kind"].iloc[0]))
-    logs = np.log((pairs["value_comparison"] / pairs["value_basis"]).where(positive))
+    logs = np.log((pairs["value_comparison"] / pairs["value_basis"]).where(positive.all(axis=1)))
     errors, freedom = np.full(len(pairs), np.nan), np.ones(len(pairs))
     alike = pairs.groupby(["pattern_basis", "read_share_pct_basis"]).ngroup().fillna(-1).to_numpy(dtype=int)
     same_recordings: dict[tuple[Any, ...], list[int]] = {}
@@ -223,6 +217,11 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
         basis, comparison = (np.stack(pairs[f"logs_{side}"].iloc[places].tolist()) for side in _SIDES)
         of_cells = ratios(basis, comparison, alike[places], paired=is_paired)
         errors[places], freedom[places] = of_cells.errors, of_cells.freedom
+    rounding = np.hypot(*(pairs[f"rounding_{side}"].to_numpy(dtype=float) for side in _SIDES))
+    coarse = (errors < rounding) & ~pairs["metric"].isin(NINES)  # equal digits are no certainty; bins are in `unsure`
+    errors[coarse] = rounding[coarse]
+    counts = sum(pairs[f"logs_{side}"].str.len() for side in _SIDES)
+    freedom[coarse] = np.maximum(freedom, counts - 2)[coarse]
     return Ratios((signs * logs).to_numpy(dtype=float), errors, freedom, unsure(pairs))
 
 

@@ -93,36 +93,24 @@ class Adjusted:
 def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series, level: float) -> Adjusted:
     """Adjust p-values so that of those up to `level`, at most this share is expected to be false.
 
-    A value without a p-value stays NaN and does not count as a comparison.
-    `cells` are the columns that identify cells, their labels last. The family has each comparison once. Twins are
-    adjusted metric by metric: the family then has this metric of each cell, or if the cell lacks it, the next twin that
-    the cell has. Values without twins are adjusted together with the first of TWINS.
+    A value without a p-value stays NaN and does not count as a comparison. `cells` are the columns that identify cells,
+    their labels last. The family has each comparison once, see `one_of_each`; a twin that is not in it is judged by the
+    same limit.
     """
     from scipy.stats import false_discovery_control  # slow, and not needed by those who read results
 
     known = np.flatnonzero(p_values.notna())
-    keys = [f"key {place}" for place in range(len(cells))]
-    named = pd.DataFrame({key: column.to_numpy()[known] for key, column in zip(keys, cells, strict=True)}, dtype=str)
-    named = named.assign(metric=metrics.to_numpy()[known], p=p_values.to_numpy(dtype=float)[known])
-    is_twin = named["metric"].isin(TWINS) & ~named[keys[-1]].str.startswith(_OF_PASSES)
-    alone, twins = named[~is_twin], named[is_twin]
-    twins = twins.assign(turn=twins.groupby([*keys, "metric"]).cumcount())  # a cell may occur twice
-    twins = twins.assign(cell=twins.groupby([*keys, "turn"], sort=False).ngroup())
-    wide = twins.pivot(index="cell", columns="metric", values="p").reindex(columns=TWINS)
-    p, critical = np.full((2, len(p_values)), np.nan)
-    for metric in TWINS:
-        by_cell = wide[[metric, *TWINS]].bfill(axis=1).iloc[:, 0]
-        controlled = false_discovery_control([*alone["p"], *by_cell], method="bh")
-        rejected = int((controlled <= level).sum())
-        of_metric = twins[twins["metric"] == metric]
-        p[known[of_metric.index]] = controlled[len(alone) + of_metric["cell"].to_numpy()]
-        of_family = known[of_metric.index]
-        if metric == TWINS[0]:
-            p[known[alone.index]] = controlled[: len(alone)]
-            of_family = np.concatenate([known[alone.index], of_family])
-        if rejected:
-            critical[of_family] = rejected * level / len(controlled)
-    return Adjusted(pd.Series(p, index=p_values.index), pd.Series(critical, index=p_values.index))
+    named = pd.DataFrame({place: column.to_numpy()[known] for place, column in enumerate((*cells, metrics))}, dtype=str)
+    turns = named.groupby(list(named)).cumcount().astype(str)  # a cell may occur twice
+    p = p_values.to_numpy(dtype=float)[known]
+    family = np.sort(p[one_of_each(zip(turns, *(named[place] for place in named), strict=True))])
+    controlled = np.append(false_discovery_control(family, method="bh"), 1.0)
+    of_rank = len(family) * p / np.maximum(np.searchsorted(family, p, side="right"), 1)
+    values, critical = np.full((2, len(p_values)), np.nan)
+    values[known] = np.minimum(of_rank, controlled[np.searchsorted(family, p)])
+    if rejected := int((controlled[:-1] <= level).sum()):
+        critical[known] = rejected * level / len(family)
+    return Adjusted(pd.Series(values, index=p_values.index), pd.Series(critical, index=p_values.index))
 
 
 @dataclass(frozen=True)

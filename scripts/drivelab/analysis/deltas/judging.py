@@ -62,10 +62,7 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     reasons = np.select([unsettled, within, by_chance], [UNSETTLED, _NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
     recordings = table[["basis_n", "comparison_n"]].min(axis=1).to_numpy(dtype=float)
     few = (recordings < FEWEST) & (table["delta_pct"].notna() & (table["verdict"] == CANNOT_TELL)).to_numpy()
-    few &= ~np.array(
-        [any(doubt.startswith(NOT_SETTLED_BY_MORE) for doubt in doubts_of_pair) for doubts_of_pair in table["doubts"]],
-        dtype=bool,
-    )
+    few &= [not any(doubt.startswith(NOT_SETTLED_BY_MORE) for doubt in found) for found in table["doubts"]]
     needed = np.where(few, FEWEST, np.inf)
     open_ = undecided & ~unsettled
     needed[open_] = recordings_needed(ratios_by_pair.chosen(open_), recordings[open_], margin, alpha)
@@ -76,10 +73,7 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
         p_adjusted=difference.p,
         equivalence_p_adjusted=equivalence.p,
         recordings_needed=pd.array([int(count) if math.isfinite(count) else None for count in needed], dtype="Int32"),
-        verdict=[
-            str(verdict) or (CANNOT_TELL if redo else old)
-            for verdict, redo, old in zip(verdicts, undecided, table["verdict"], strict=True)
-        ],
+        verdict=np.where(verdicts != "", verdicts, np.where(undecided, CANNOT_TELL, table["verdict"])),
         doubts=[
             list(old) if is_disturbed or not (redo or verdict) else [str(reason)] if redo else []
             for verdict, redo, is_disturbed, reason, old in zip(

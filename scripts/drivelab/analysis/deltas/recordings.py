@@ -108,16 +108,9 @@ def _deviations(logs: Floats) -> Floats:
 
 
 def _own(logs: Floats) -> Part:
-    """Return the variance of each cell's mean by its own scatter.
-
-    Values that are equal to all digits are not known exactly if others scatter, they are rounded: their scatter is then
-    the median of the others.
-    """
+    """Return the variance of each cell's mean by its own scatter."""
     recordings = logs.shape[1]
-    squares = (_deviations(logs) ** 2).sum(axis=1)
-    if (squares > 0).any():
-        squares = np.where(squares > 0, squares, np.median(squares[squares > 0]))
-    return squares / (recordings - 1) / recordings, recordings - 1.0
+    return (_deviations(logs) ** 2).sum(axis=1) / (recordings - 1) / recordings, recordings - 1.0
 
 
 def _parts(logs: Floats) -> tuple[Part, Part]:

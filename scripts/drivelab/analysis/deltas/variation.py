@@ -1,4 +1,4 @@
-"""Estimate what makes the values of a study vary: rounds, recordings, specimens of a model, hosts.
+"""Estimate what makes the values of a study vary: recordings, specimens of a model, hosts.
 
 Variances of logarithms, by nested analysis of variance in closed form (Searle, Casella and McCulloch, Variance
 Components, 1992, chapter 3). Intervals are modified large-sample ones (Graybill and Wang, Journal of the American
@@ -18,14 +18,13 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from drivelab.analysis.deltas.recordings import Floats, scatter_within
+from drivelab.analysis.deltas.recordings import Floats
 from drivelab.analysis.verdict import PARTIAL, TAINTED
 from drivelab.core.grouping import grouped
 from drivelab.tables.schemas import SCHEMAS
 
-ROUNDS, RECORDINGS, SPECIMENS, HOSTS = "rounds", "recordings", "specimens", "hosts"
+RECORDINGS, SPECIMENS, HOSTS = "recordings", "specimens", "hosts"
 SOURCES = {
-    ROUNDS: "rounds of a recording",
     RECORDINGS: "recordings of a drive",
     SPECIMENS: "specimens of a model",
     HOSTS: "hosts of a drive",
@@ -85,8 +84,7 @@ def variation_table(values: Iterable[Mapping[str, Any]], models: Mapping[str, st
     `values` are rows like those of `summary`, one for each recording; `models` has the model of each drive that has
     one. Disturbed values and cells that lack a recording are left out. Sources:
 
-    * ROUNDS of a recording (of a window, or warm runs), of each drive;
-    * RECORDINGS of a drive, beyond what its rounds explain;
+    * RECORDINGS of a drive, with what the scatter of their rounds adds: rounds correlate, so theirs is not known;
     * SPECIMENS of a model, beyond what their recordings explain;
     * HOSTS: a drive on several platforms, beyond what its recordings explain.
     """
@@ -110,12 +108,8 @@ def _of_test(test: pd.DataFrame, models: Mapping[str, str]) -> Iterator[dict[str
         if min(values.shape[1] - 1, len(values)) > 0
     }
     for drive, rows in drives.items():
-        rounds, per_value, count = _rounds(rows)
-        if rounds is not None:
-            yield _row(ROUNDS, drive, rows, (len(logs[drive]), count), [rounds])
         if drive in several:
-            within = [] if rounds is None else [rounds.times(-1 / per_value)]
-            yield _row(RECORDINGS, drive, rows, logs[drive].shape, [*several[drive], *within])
+            yield _row(RECORDINGS, drive, rows, logs[drive].shape, several[drive])
     by_model = {drive: models[drive] for drive in several if drive in models}
     by_drive = {subject: subject.partition("@")[0] for subject in several if "@" in subject}  # DRIVE@PLATFORM
     for source, group_of in ((SPECIMENS, by_model), (HOSTS, by_drive)):
@@ -135,17 +129,6 @@ def _logs(rows: pd.DataFrame) -> pd.DataFrame:
     """Return logarithms, shape (cells, recordings), of cells that all recordings have."""
     wide = rows.assign(log=np.log(rows["value"].astype(float)))
     return wide.pivot_table(index="cell_label", columns="recording", values="log", sort=False).dropna()
-
-
-def _rounds(rows: pd.DataFrame) -> tuple[Term | None, float, int]:
-    """Return the variance of one round or warm run, how many a value has (harmonic mean), and how many there are."""
-    repeats = rows.loc[rows["scope"].isin(("rounds", "runs")), "samples"]
-    repeats = [samples for samples in repeats if len(samples) > 1 and min(samples) > 0]
-    squares, freedom = scatter_within(repeats)
-    if not freedom:
-        return None, 1.0, 0
-    counts = [len(samples) for samples in repeats]
-    return Term(1.0, squares / freedom, freedom), len(counts) / sum(1 / count for count in counts), sum(counts)
 
 
 def _row(

@@ -28,12 +28,16 @@ HALF_BIN = 1 / 128
 """Largest relative error of a latency that is the middle of its bin."""
 
 
-def has_ios_beyond(ios: float, percent: float) -> bool:
-    """Return whether an I/O lies beyond a percentile; without, the percentile would be just the slowest I/O.
+FEWEST_BEYOND = 10
+"""I/Os beyond a percentile that comparisons need: with fewer, intervals of p99.99 covered 69 to 92 %, not 95 %."""
+
+
+def has_ios_beyond(ios: float, percent: float, fewest: int = 1) -> bool:
+    """Return whether `fewest` I/Os lie beyond a percentile; without one, it would be just the slowest I/O.
 
     The median always has its I/Os.
     """
-    return percent <= 50 or ios * (100 - percent) / 100 >= 1 - 1e-9
+    return percent <= 50 or ios * (100 - percent) / 100 >= fewest - 1e-9
 
 
 def merge_bins(bins: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:

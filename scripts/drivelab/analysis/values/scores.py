@@ -12,11 +12,15 @@ from operator import itemgetter
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from drivelab.analysis.deltas.inference import interval
+from drivelab.analysis.deltas.recordings import ratios
 from drivelab.analysis.values.rows import row as row_of
-from drivelab.analysis.values.summary import pooled, trust
+from drivelab.analysis.values.summary import CONFIDENCE, pooled, trust
 from drivelab.core.grouping import grouped
+from drivelab.criteria.repeats import FEWEST
 from drivelab.tables.labels import SCORE, score_label
 
 _PREFERRED = ("score", "figure_of_merit", "duration_s")
@@ -42,7 +46,21 @@ def with_scores(
         for row in _rows(name, found, basis):
             by_place[row["drive"], row["run"], name] = row
             rows.append(row)
-    return pd.concat([summary, pooled(rows)], ignore_index=True) if rows else summary
+    return pd.concat([summary, _with_intervals(pooled(rows), basis)], ignore_index=True) if rows else summary
+
+
+def _with_intervals(scores: pd.DataFrame, basis: str) -> pd.DataFrame:
+    """Return pooled scores with intervals that include the scatter of the basis, which has 100 and no interval."""
+    keys = scores[["measurement", "drive"]].itertuples(index=False, name=None)
+    logs = {key: np.log([samples]) for key, samples in zip(keys, scores["samples"], strict=True)}
+    for place, (measurement, drive) in enumerate(logs):
+        sides = logs[measurement, basis], logs[measurement, drive]
+        ends: tuple[float | None, float | None] = None, None
+        if drive != basis and min(side.shape[1] for side in sides) >= FEWEST:
+            low, high = interval(ratios(*sides, np.array([-1])), np.array([1 - CONFIDENCE]))
+            ends = 100 * math.exp(low[0]), 100 * math.exp(high[0])
+        scores.loc[place, ["interval_low", "interval_high"]] = ends
+    return scores
 
 
 def _member(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from drivelab.analysis.deltas.differences import not_recorded_words, unknown
-from drivelab.analysis.deltas.variation import HOSTS, RECORDINGS, ROUNDS, SOURCES, SPECIMENS
+from drivelab.analysis.deltas.variation import HOSTS, RECORDINGS, SOURCES, SPECIMENS
 from drivelab.core.grouping import grouped
 from drivelab.core.units import format_size
 from drivelab.criteria.inert import CANNOT_ACT, reason
@@ -27,7 +27,7 @@ _FEWEST = 2
 """Capacities or block sizes that a table needs."""
 _MANY_ROWS = 30
 _PATTERNS = {"random": "RND", "sequential": "SEQ"}
-_COUNTED = {ROUNDS: "rounds", RECORDINGS: "recordings", SPECIMENS: "drives", HOSTS: "platforms"}
+_COUNTED = {RECORDINGS: "recordings", SPECIMENS: "drives", HOSTS: "platforms"}
 """What `n` counts, by source of variation."""
 
 
@@ -178,8 +178,8 @@ def variation_table(inputs: Inputs, measurement: str) -> Iterator[Table]:
                 Field("From", lambda row: Cell(f"{number(row['n'])} {_COUNTED[row['source']]}")),
             ),
             rows,
-            "Of one value, each beyond what the sources before explain; rounds that correlate look more alike than "
-            "they are. More recordings reduce only what recordings cause; a claim about a model rests on specimens.",
+            "Of one value, each beyond what the sources before explain; rounds are part of their recording. More "
+            "recordings reduce only what recordings cause; a claim about a model rests on specimens.",
             collapsed=True,
         )
 
