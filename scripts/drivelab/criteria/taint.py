@@ -95,9 +95,9 @@ class Limits:
 
 
 DEFAULT = Limits()
-FOREIGN = "foreign"
-"""Others wrote to the drive."""
-CAUSES = (FOREIGN, "array", "throttled", "steal", "load")
+FOREIGN, THROTTLED = "foreign", "throttled"
+"""Others wrote to the drive; the drive was too hot."""
+CAUSES = (FOREIGN, "array", THROTTLED, "steal", "load")
 DISTURBED = frozenset({"steal", "load"})
 """Causes outside the drive: others used the host."""
 
@@ -112,7 +112,7 @@ def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
     reasons = [f"{FOREIGN}: {words}"] if (words := foreign_words(summary)) else []
     if summary.get("array_other"):
         reasons.append("array: it was in another state than the measurement asks for")
-    reasons += [f"throttled: {reason}" for reason in _throttling(summary)]
+    reasons += [f"{THROTTLED}: {reason}" for reason in _throttling(summary)]
     steal_pct, load_pct = summary.get("steal_pct", 0.0), summary.get("load_pct", 0.0)
     if steal_pct > limits.steal_pct:
         reasons.append(f"steal: {steal_pct:.0f} % of the CPU time was stolen by the hypervisor")

@@ -112,15 +112,18 @@ def test_a_disturbed_replay_taints_the_value_only_if_it_counts() -> None:
         assert result["taint_reason"] == ("steal: 9 %" if verdict == "tainted" else None)
 
 
-def test_the_worst_reason_of_all_recordings_is_kept() -> None:
-    rows = []
-    for run in (1, 2, 3):
-        loop_rows = loop(SETTLED, where=key(run=run))
-        if run < 3:
-            loop_rows[-1] |= {"tainted": True, "taint_reason": f"load: {run}"}
-        rows += loop_rows
-    result = value(summarise(rows))
-    assert (result["verdict"], result["taint_reason"]) == ("tainted", "load: 2 at worst")
+@pytest.mark.parametrize(("reasons", "expected"), [
+    (["load: 1", "load: 2", None], (3, "tainted", "load: 2 at worst")),
+    (["foreign: x", None, None, None], (3, "steady", None)),  # left out
+    (["throttled: x", None, None, None], (4, "tainted", "throttled: x")),  # by the drive itself
+])  # fmt: skip
+def test_what_disturbs_a_recording(reasons: list[str | None], expected: tuple[int, str, str | None]) -> None:
+    rows = [loop(SETTLED, where=key(run=run)) for run in range(1, len(reasons) + 1)]
+    for of_run, reason in zip(rows, reasons, strict=True):
+        of_run[-1] |= {"tainted": reason is not None, "taint_reason": reason}
+    result = value(summarise([row for of_run in rows for row in of_run]))
+    assert (result["n"], result["verdict"], result["taint_reason"]) == expected
+    assert ("left out" in result["statistic"]) == (expected[0] < len(reasons))
 
 
 @pytest.mark.parametrize(("latencies", "asked", "n", "median", "statistic", "verdict"), [
@@ -178,9 +181,8 @@ def test_several_recordings_give_their_geometric_mean(levels: tuple[float, ...])
             for row in loop([v * level for v in SETTLED], where=key(run=run))]  # fmt: skip
     result, number = value(summarise(rows)), len(levels)
     assert result["value"] == pytest.approx(100 * stats.gmean(levels))
-    assert (result["n"], result["verdict"], result["statistic"]) == (
-        number, "steady", f"window average, geometric mean of {number} recordings"
-    )  # fmt: skip
+    assert (result["n"], result["verdict"]) == (number, "steady")
+    assert result["statistic"] == f"window average, geometric mean of {number} recordings"
     assert result["rse_pct"] == pytest.approx(100 * stats.sem(np.log(levels)))
     assert (result["spread_low"], result["spread_high"]) == pytest.approx((100 * min(levels), 100 * max(levels)))
     assert list(result["recordings"]) == [key(run=run)["recording"] for run in range(1, number + 1)]

@@ -33,8 +33,8 @@ def _study(
             of_recording = random.normal(0, shared)
             for cell in range(cells):
                 level = cell + of_drive + of_recording + random.normal(0, own)
-                scatter = math.sqrt(1 - CORRELATION) * random.normal(0, rounds, 5)
-                samples = np.exp(level + math.sqrt(CORRELATION) * random.normal(0, rounds) + scatter)
+                common = math.sqrt(CORRELATION) * random.normal(0, rounds)
+                samples = np.exp(level + random.normal(common, math.sqrt(1 - CORRELATION) * rounds, 5))
                 values.append(
                     {"drive": f"d{drive}", "measurement": "m", "protocol": "p", "cell_label": str(cell),
                      "metric": "iops", "recording": f"d{drive}/m/run{run}", "value": samples.mean(),

@@ -15,14 +15,14 @@ import pandas as pd
 
 from drivelab.analysis.deltas.differences import NOT_RECORDED, differing
 from drivelab.analysis.values.application_values import SIMULATED
-from drivelab.analysis.verdict import FINE, HOST_LIMITED, TAINTED
+from drivelab.analysis.verdict import FINE, HOST_LIMITED, RSE_TOO_HIGH, TAINTED, TOO_FEW_RUNS
 from drivelab.criteria.inert import IO_PATH
 from drivelab.criteria.repeats import FEWEST
 from drivelab.criteria.taint import CAUSES, causes, worst
 from drivelab.tables.labels import demand
 
 _LOAD = r"T\d+Q\d+"
-_OVER_RECORDINGS = re.compile(r", (?:geometric )?mean of \d+ recordings")
+_OVER_RECORDINGS = re.compile(r", (?:geometric )?mean of \d+ recordings(?: \(\d+ tainted left out\))?")
 _AT_LOADS = re.compile(rf", at {_LOAD}(?: or {_LOAD})*")
 
 
@@ -144,7 +144,8 @@ def _different_workload_facets(pair: Pair) -> list[str]:
 def _fault(pair: Pair, side: str) -> str | None:
     """Return the verdict if it is a fault of the drive or its host, and the reasons of a taint in parentheses."""
     verdict, reason = str(pair[f"verdict_{side}"]), pair[f"taint_reason_{side}"]
-    if verdict in (*FINE, HOST_LIMITED):
+    shown = (RSE_TOO_HIGH, TOO_FEW_RUNS) if len(pair[f"logs_{side}"]) >= FEWEST else ()  # by the recordings' scatter
+    if verdict in (*FINE, HOST_LIMITED, *shown):
         return None
     return f"{verdict} ({reason.replace('; ', ', ')})" if verdict == TAINTED and isinstance(reason, str) else verdict
 

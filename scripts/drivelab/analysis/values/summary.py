@@ -20,13 +20,13 @@ from drivelab.analysis.values.loop_values import WINDOW_AVERAGE, loop_rows
 from drivelab.analysis.values.rows import RATES, gravest
 from drivelab.analysis.values.saturation_values import lacking, saturating
 from drivelab.analysis.values.soak_values import soak_rows
-from drivelab.analysis.verdict import FINE, RSE_TOO_HIGH
+from drivelab.analysis.verdict import FINE, RSE_TOO_HIGH, TAINTED
 from drivelab.core.grouping import grouped
 from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT
 from drivelab.criteria.settling import Floats, to_asymptote
 from drivelab.criteria.soundness import sound
-from drivelab.criteria.taint import told, worst
+from drivelab.criteria.taint import THROTTLED, causes, told, worst
 from drivelab.tables.labels import KINDS
 from drivelab.tables.schemas import SCHEMAS, SHAPE
 
@@ -166,9 +166,10 @@ def pooled(values: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """Make table `summary` from the values of each recording.
 
     Several recordings of a drive and measurement have the geometric mean of the values of all n of them, with their
-    spread, and from 3 on with the confidence interval of the mean of their logarithms (Student's t). The verdict is the
-    gravest of the recordings. Values that are not all positive have their arithmetic mean, without an interval. At
-    least FEWEST samples have a median absolute deviation, `mad`.
+    spread, and from 3 on with the confidence interval of the mean of their logarithms (Student's t). Recordings that
+    something outside the drive disturbed are left out if FEWEST others remain. The verdict is the gravest of the
+    recordings. Values that are not all positive have their arithmetic mean, without an interval. At least FEWEST
+    samples have a median absolute deviation, `mad`.
     """
     columns = SCHEMAS["summary"].names
     alike = grouped(values, itemgetter(*_SAME))
@@ -182,6 +183,9 @@ def pooled(values: Iterable[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
+    of_all = len(recordings)
+    undisturbed = [row for row in recordings if not _is_disturbed(row)]
+    recordings = undisturbed if len(undisturbed) >= FEWEST else recordings
     names = [row["recording"] for row in recordings]
     first = recordings[0]
     if len(recordings) == 1:
@@ -189,6 +193,7 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
     values = np.array([row["value"] for row in recordings], dtype=float)
     positive = bool((values > 0).all() and np.isfinite(values).all())
     mean = f"{'geometric ' if positive else ''}mean of {len(values)} recordings"
+    mean += f" ({of_all - len(values)} tainted left out)" if of_all > len(values) else ""
     statistics = (row["statistic"] for row in recordings)
     changes = (row.get("asymptote_pct") for row in recordings)
     approached = [math.log1p(change / 100) for change in changes if change is not None and change == change]
@@ -208,6 +213,12 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
         **trust(recordings),
         "recordings": names,
     }
+
+
+def _is_disturbed(row: Mapping[str, Any]) -> bool:
+    """Return whether something outside the drive disturbed a value by an unknown amount: to leave it out is fair."""
+    known = row["verdict"] != TAINTED or not pd.isna(row["disturbance_pct"]) or not isinstance(row["taint_reason"], str)
+    return not known and THROTTLED not in causes([row["taint_reason"]])
 
 
 def trust(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
