@@ -7,7 +7,6 @@ import pandas as pd
 import pytest
 
 from drivelab.analysis.values.rows import row
-from drivelab.report.first_screen import FirstScreen
 from drivelab.report.headline import first_headlines, headline_inputs, headline_tests, lead
 from drivelab.report.inputs import Inputs
 from drivelab.tables import io
@@ -81,13 +80,3 @@ def test_each_cell_leads_with_what_it_is_known_by() -> None:
     assert {one["cell_label"]: one["metric"] for one in chosen} == dict(
         zip(labels, ("mean_latency_us", "bandwidth_mib_s", "iops", "bandwidth_mib_s"), strict=True)
     )
-
-
-def test_the_score_of_the_basis_is_100_by_definition_and_has_no_interval(tables: Any) -> None:
-    summary = tables["summary"]
-    scores = summary[summary["metric"] == "score"].assign(protocol="score", measurement="storage")
-    frames = {"cells": pd.DataFrame(), "summary": scores}
-    table = FirstScreen(Inputs.of(frames, {"basis": "op7"}, [])).glance()
-    assert table is not None
-    facts = [dict(cell.proof.facts) for cell in table.rows[0] if cell.proof is not None]
-    assert sorted("95 % confidence interval" in of_drive for of_drive in facts) == [False, True]
