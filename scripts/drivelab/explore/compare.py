@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -143,6 +144,18 @@ def compare(selectors: Sequence[Selector], results: Path, terms: Terms) -> list[
     return comparisons if len(comparisons) == 1 else _judged_together(comparisons, terms.confidence_pct)
 
 
+def study_terms(folders: Iterable[Path]) -> dict[str, float]:
+    """Return the terms by which the study with this results folder was judged: of a growing one, at its last look.
+
+    Empty for several folders, and without an analysis.
+    """
+    one = {folder.resolve() for folder in folders}
+    paths = [path for folder in one for path in folder.glob("facts/analysis-*.json")] if len(one) == 1 else []
+    every = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    names = ("margin_pct", "confidence_pct", "rse_threshold_pct")
+    return {name: {**facts, **facts["comparison"]}[name] for facts in every for name in names}
+
+
 def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Comparison:
     """Compare two sides, the basis first; `meant` are the kinds and facets that differ by intention."""
     measurements = [sorted(set(side.summary["measurement"])) for side in sides]
@@ -153,6 +166,7 @@ def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Compar
         pd.concat([getattr(side, name) for side in sides], ignore_index=True)
         for name in ("conditions", "summary", "workloads", "exclusions", "cells")
     )
+    started = {**sides[0].started, **sides[1].started}
     facets = {*known["facet"], *known["kind"], "time", "drive", "host", "setting", "protocol"}
     of_conditions = differences_table(known, [(basis, comparison)], [facet for facet in meant if facet in facets])
     loads = differing_loads(*sides, intended="protocol" in meant)
@@ -164,6 +178,7 @@ def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Compar
         confidence_pct=terms.confidence_pct,
         differences=differences,
         unintended="forbid" if terms.forbid else "show",
+        started=started if len({side.folder.resolve() for side in sides}) == 1 else None,  # paired as in the study
         # within one measurement, the table of differences already has the other facets, and `forbid` applies to them
         workloads=workloads if different else workloads[[LOAD]],
     )
@@ -181,9 +196,7 @@ def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Compar
         exclusions=exclusions,
         recordings={side.name: tuple(dict.fromkeys(side.summary["recordings"].explode())) for side in sides},
         alone=_alone(sides),
-        measurements={side.name: names[0] for side, names in zip(sides, measurements, strict=True)}
-        if different
-        else {},
+        measurements={side.name: names[0] for side, names in zip(sides, measurements, strict=True) if different},
         labels=tuple(label if len(names) > 1 else f"{label} ({names[0]})" for label, names in of_sides.items()),
         loads=loads_of(cells),
         values=summary,
@@ -203,14 +216,8 @@ def _judged_together(comparisons: Sequence[Comparison], confidence_pct: float) -
     )
     deltas = _with_outcomes(judged(deltas, difference, equivalence, confidence_pct))
     tested = sum(comparison.tested for comparison in comparisons)
-    return [
-        replace(
-            comparison,
-            deltas=deltas[deltas["comparison"] == comparison.comparison].reset_index(drop=True),
-            tested=tested,
-        )
-        for comparison in comparisons
-    ]
+    by_side = {side: rows.reset_index(drop=True) for side, rows in deltas.groupby("comparison")}
+    return [replace(comparison, deltas=by_side[comparison.comparison], tested=tested) for comparison in comparisons]
 
 
 def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:

@@ -183,7 +183,7 @@ def print_values(comparisons: Sequence[Comparison], names: Mapping[str, str]) ->
     shown = lines(comparisons)
     columns = _columns(shown, names)
     rows = [
-        [Text(field, style=_COLOURS.get(field.partition(" [")[0], "")) for field in _fields(columns, line)]
+        [Text(text := column.text(line), style=_COLOURS.get(text.partition(" [")[0], "")) for column in columns]
         for line in shown.lines
     ]
     print_table([column.name for column in columns], rows, {column.name for column in columns if column.is_number})
@@ -200,7 +200,7 @@ def markdown(comparisons: Sequence[Comparison], headlines: Sequence[str]) -> str
     rows = [
         [column.name for column in columns],
         ["--:" if column.is_number else ":--" for column in columns],
-        *([field.translate(_SPECIAL) for field in _fields(columns, line)] for line in whole),
+        *([column.text(line).translate(_SPECIAL) for column in columns] for line in whole),
     ]
     of_data = dict.fromkeys(label for comparison in comparisons for label in comparison.labels)
     parts = [
@@ -277,10 +277,6 @@ def _columns(shown: Lines, names: Mapping[str, str]) -> list[_Column]:
         _Column("verdict", lambda line: line.outcome + mark(line.reasons), is_shown=not unreplicated),
     )  # fmt: skip
     return [column for column in columns if column.is_shown]
-
-
-def _fields(columns: Sequence[_Column], line: Line) -> list[str]:
-    return [column.text(line) for column in columns]
 
 
 _CELL = ["measurement", "cell_label"]

@@ -175,9 +175,7 @@ def comparison_table(deltas: pd.DataFrame, caption: str) -> PaperTable:
     for row in chosen.itertuples():
         values, unit = scaled([float(row.basis_value), float(row.comparison_value)], unit_of(row.metric, row.unit))
         low, high = _percent(row.interval_low_pct), _percent(row.interval_high_pct)
-        p_value = (
-            DASH if is_missing(row.p_adjusted) else "< 0.001" if row.p_adjusted < 0.001 else f"{row.p_adjusted:.2g}"
-        )
+        p_value = DASH if is_missing(p := row.p_adjusted) else "< 0.001" if p < 0.001 else f"{p:.2g}"
         rows.append([row.measurement, _words(row), *([row.comparison] * (len(others) > 1)), *map(number, values), unit,
                      _percent(row.delta_pct), DASH if low == DASH else f"{low} to {high}", p_value,
                      row.verdict])  # fmt: skip

@@ -18,6 +18,7 @@ from made_plans import made_plan
 from made_recordings import FILL, another_run, change_journal
 from scipy.stats import false_discovery_control
 
+from drivelab.analysis.study_tables import study_tables
 from drivelab.analysis.verdict import FASTER_BEYOND, SLOWER, SLOWER_BEYOND
 from drivelab.cli.look.compare import headline
 from drivelab.cli.main import main
@@ -28,6 +29,7 @@ from drivelab.explore.compare import Comparison, Terms, compare, meant_to_differ
 from drivelab.explore.comparison_lines import failing, interval, junit, markdown
 from drivelab.explore.row_selection import IMPORTED, catalogue, parse, select
 from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.tables import io
@@ -76,7 +78,7 @@ def results(measured: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(measured, tmp_path / "results"))
 
 
-def copied(recording: Path, results: Path, *, run: int, later_s: int = 1000, **changed: dict[str, str]) -> Path:
+def copied(recording: Path, results: Path, *, run: int, **changed: dict[str, str]) -> Path:
     """Copy a recording as a later run, with changed facts of `host` or `identity`."""
     place = another_run(recording, run)
 
@@ -85,7 +87,7 @@ def copied(recording: Path, results: Path, *, run: int, later_s: int = 1000, **c
             line["at"] = f"{2030 + run}{line['at'][4:]}"
 
     change_journal(place, change)
-    for name, facts in changed.items():
+    for name, facts in {"recording": {"started": next(read_journal(place))["at"]}, **changed}.items():
         body = json.loads((place / f"{name}.json").read_text())
         (place / f"{name}.json").write_text(json.dumps({**body, **facts}))
     tables(place, results)
@@ -444,6 +446,39 @@ def test_one_drive_before_and_after_a_change(
 def test_an_invalid_selector_is_refused(measured: Path, basis: str, comparison: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
         against(measured, basis, comparison)
+
+
+def test_a_comparison_within_a_study_gives_the_verdicts_of_the_study(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What shifts a run of both drives cancels, and margin and confidence are the study's."""
+    recordings = []
+    for run, block in zip(range(2, 8), (0.2, 3, 1, 0.5, 5, 2), strict=True):
+        for drive in READ_US:
+            recordings.append(place := copied(recording_of(results, drive), results, run=run))
+            path = results / "tables" / drive / "reads" / place.name / "cells.parquet"
+            cells = io.read(path, "cells")
+            for name in ("iops", "bandwidth_mib_s", *(name for name in cells if name.endswith("latency_us"))):
+                cells[name] *= (block + run * len(drive) % 5 / 1000) ** (1 if name.endswith("_us") else -1)
+            io.write(cells, path, "cells")
+    for drive in READ_US:
+        shutil.rmtree(recording_of(results, drive))
+    comparison = {"margin_pct": 3.0, "confidence_pct": 98.75, "unintended": "show"}
+    study = {**dict.fromkeys(("others", "missing"), ()), "scores": {}, "score_sets": {}, "models": {}, "altered": {},
+             "drives": [*READ_US], "measurements": ["reads"], "rse_threshold_pct": 5.0, "basis": "slow",
+             "pairs": [("slow", "fast")], "intended": None, "comparison": comparison}  # fmt: skip
+    of_study = study_tables(recordings, study)["deltas"].set_index("metric")
+    assert of_study.loc["mean_latency_us", "verdict"] == FASTER_BEYOND
+    (results / "facts").mkdir()
+    (results / "facts/analysis-0.json").write_text(json.dumps(study))
+    assert main(["compare", "slow", "fast", "--results", str(results), "--json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    rows, numbers = pd.DataFrame(body["deltas"]).set_index("metric"), ["interval_low_pct", "p_adjusted", "freedom"]
+    pd.testing.assert_frame_equal(rows[["verdict", *numbers]], of_study[["verdict", *numbers]], check_dtype=False)
+    assert "margin 4 %, confidence 98.75 %" in printed(results, capsys, "slow", "fast", "--margin", "4%")[0]
+    line = printed(results, capsys, "slow", f"{shutil.copytree(results, tmp_path / 'moved')}:fast")[0]
+    assert "beyond the margin" not in line, "runs of two folders are not of one study, so not paired"
+    assert "margin 5 %, confidence 95 %" in line
 
 
 def test_times_are_compared_in_utc_and_a_day_includes_its_end(measured: Path) -> None:
