@@ -24,7 +24,7 @@ from drivelab.analysis.limits import limited
 from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, IN_RECORDINGS
 from drivelab.core.errors import UserError
 from drivelab.core.units import some
-from drivelab.criteria.repeats import THRESHOLD_PCT
+from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT
 from drivelab.explore.row_selection import Selector, catalogue, select
 from drivelab.explore.side import Side, differing_loads, named_by_load, side_of
 from drivelab.tables.labels import loads_of
@@ -35,6 +35,8 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "run": ("time",),
 }  # fmt: skip
 """Kinds and facets that are meant to differ if the selectors differ in a key."""
+WITHIN_DATES = "within these dates (how much a drive differs between dates is not known)"
+"""The label of a comparison between dates."""
 _PLACE = ["measurement", "cell_label", "metric"]
 
 
@@ -185,6 +187,7 @@ def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Compar
     if deltas.empty:
         raise UserError(_nothing_in_common(sides))
     limits = limited(summary.merge(deltas[_PLACE].drop_duplicates()), known)
+    dated = (WITHIN_DATES,) if _between_dates(known) else ()
     of_sides = {label: list(dict.fromkeys(rows["drive"])) for label, rows in limits.items()}
     return Comparison(
         basis=basis,
@@ -197,11 +200,23 @@ def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Compar
         recordings={side.name: tuple(dict.fromkeys(side.summary["recordings"].explode())) for side in sides},
         alone=_alone(sides),
         measurements={side.name: names[0] for side, names in zip(sides, measurements, strict=True) if different},
-        labels=tuple(label if len(names) > 1 else f"{label} ({names[0]})" for label, names in of_sides.items()),
+        labels=(*dated, *(label if len(names) > 1 else f"{label} ({names[0]})" for label, names in of_sides.items())),
         loads=loads_of(cells),
         values=summary,
         folders={side.name: side.folder for side in sides},
         tested=len(_once_each(deltas[deltas["p_adjusted"].notna()])),
+    )
+
+
+def _between_dates(conditions: pd.DataFrame) -> bool:
+    """Return whether no day is common to both sides of a measurement, and days are not in the scatter of both.
+
+    They are if a side has FEWEST recordings or more, each of another day.
+    """
+    dates = conditions[conditions["facet"] == "date"].groupby(["measurement", "drive"])["value"].agg(list)
+    return any(
+        not {*one} & {*other} and not all(len({*days}) == len(days) >= FEWEST for days in (one, other))
+        for one, other in dates.unstack().dropna().to_numpy()
     )
 
 
@@ -292,9 +307,7 @@ def _of_one_measurement(sides: list[Side]) -> list[Side]:
     key = firsts[0].iloc[0].to_dict()
     return [
         replace(
-            side,
-            summary=side.summary.assign(**key),
-            conditions=side.conditions.assign(measurement=key["measurement"]),
+            side, summary=side.summary.assign(**key), conditions=side.conditions.assign(measurement=key["measurement"])
         )
         for side in sides
     ]

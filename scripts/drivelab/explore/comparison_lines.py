@@ -232,7 +232,8 @@ def _suite(comparison: Comparison, fail_on: Sequence[str]) -> ElementTree.Elemen
     for line in lines([comparison]).lines:
         name = f"{line.workload.partition(': ')[0]}: {line.metric}"
         case = ElementTree.SubElement(suite, "testcase", classname=visible(line.measurement), name=visible(name))
-        words = visible(f"{line.outcome}: {line.basis} to {line.comparison} {line.unit}, {line.delta or 'no delta'}")
+        text = f"{line.outcome}: {line.basis} to {line.comparison} {line.unit}, {line.delta or 'no delta'}"
+        words = visible("; ".join([text, *comparison.labels]))
         if line.outcome in refused:
             ElementTree.SubElement(case, "failure", message=words)
         elif line.outcome in FAIL_ON["undecided"]:

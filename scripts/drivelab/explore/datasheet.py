@@ -66,9 +66,8 @@ def check(side: Side, sheet: DataSheet) -> Iterator[dict[str, Any]]:
         if values.empty:
             by = f" by the protocol {rating.protocol}" if rating.protocol else ""
             lacking = "has this workload" if places.empty else f"gives this {metric_name(rating.metric)}"
-            reason = f"not measured: no cell{by} {lacking}"
-            yield {**rated, "verdict": CANNOT_TELL, "reason": reason, "reduced": False, "virtual": False,
-                   "n": 0, "recordings": []}  # fmt: skip
+            yield {**rated, "verdict": CANNOT_TELL, "reason": f"not measured: no cell{by} {lacking}",
+                   "reduced": False, "virtual": False, "n": 0, "recordings": []}  # fmt: skip
 
 
 def _places(side: Side, rating: Rating) -> pd.DataFrame:
@@ -130,9 +129,8 @@ def print_check(checked: pd.DataFrame) -> None:
         fields = []
         for row in rows.itertuples():
             measured = not is_missing(row.measurement)
-            interval = (
-                "" if is_missing(row.interval_low) else f"{number(row.interval_low)} to {number(row.interval_high)}"
-            )
+            low, high = row.interval_low, row.interval_high
+            interval = "" if is_missing(low) else f"{number(low)} to {number(high)}"
             mark = f" [{reasons.index(row.reason) + 1}]" if row.reason else ""
             fields.append([
                 row.rating, row.heading, _place(row.measurement, row.cell_label, row.rating) if measured else "",

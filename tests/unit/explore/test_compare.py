@@ -7,6 +7,7 @@ import re
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import product
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,7 +26,7 @@ from drivelab.cli.main import main
 from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
-from drivelab.explore.compare import Comparison, Terms, compare, meant_to_differ
+from drivelab.explore.compare import WITHIN_DATES, Comparison, Terms, compare, meant_to_differ
 from drivelab.explore.comparison_lines import failing, interval, junit, markdown
 from drivelab.explore.row_selection import IMPORTED, catalogue, parse, select
 from drivelab.plan.plan import Plan
@@ -479,6 +480,30 @@ def test_a_comparison_within_a_study_gives_the_verdicts_of_the_study(
     line = printed(results, capsys, "slow", f"{shutil.copytree(results, tmp_path / 'moved')}:fast")[0]
     assert "beyond the margin" not in line, "runs of two folders are not of one study, so not paired"
     assert "margin 5 %, confidence 95 %" in line
+
+
+@pytest.mark.parametrize("days", [(1, 1, 1), (1, 2, 3)])
+def test_a_comparison_between_dates_says_what_is_not_known(
+    of_dates: tuple[Path, tuple[str, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str], days: tuple[int, ...]
+) -> None:
+    """Three recordings of each of two days say nothing of other days; three of a day each scatter as days do."""
+    results, junit_file = Path(shutil.copytree(of_dates[0], tmp_path / "results")), tmp_path / "results.xml"
+    for run, (month, day) in enumerate(product((5, 6), days), start=1):
+        at = f"2031-0{month}-0{day}T0{run}:00:00.000+00:00"
+        recording = recording_of(results, "slow", run)
+        change_journal(recording, lambda lines, at=at: lines[0].update(at=at))
+        path = results / "tables/slow/reads" / recording.name / "cells.parquet"
+        cells = io.read(path, "cells")
+        io.write(cells.assign(p99_latency_us=cells["p99_latency_us"] * (month - 4)), path, "cells")
+    sides = ["compare", "slow,date=2031-05", "slow,date=2031-06", "--results", str(results)]
+    assert main([*sides, "--fail-on", "slower", "--junit", str(junit_file)]) == 4
+    out, error = capsys.readouterr()
+    assert main([*sides, "--markdown"]) == main([*sides, "--json"]) == 0
+    more = capsys.readouterr().out
+    (failure,) = (case.get("message", "") for case in ElementTree.parse(junit_file).getroot().iter("failure"))
+    for text in (out, error, failure, more.partition("{")[0].replace("\\", ""), more.partition("{")[2]):
+        assert (WITHIN_DATES in text) == (days == (1, 1, 1))
+    assert WITHIN_DATES not in against(of_dates[0], "fast", "slow,until=2033-12-31").labels, "they have a day in common"
 
 
 def test_times_are_compared_in_utc_and_a_day_includes_its_end(measured: Path) -> None:

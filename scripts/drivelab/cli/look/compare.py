@@ -87,7 +87,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from drivelab.explore.compare import compare
+    from drivelab.explore.compare import WITHIN_DATES, compare
     from drivelab.explore.comparison_lines import failing, junit, markdown
     from drivelab.explore.row_selection import parse
 
@@ -111,7 +111,8 @@ def _compare(options: argparse.Namespace) -> int:
         return DIFFERENCES_FORBIDDEN
     found = failing(comparisons, options.fail_on)
     for key, number in found.items():
-        print(f"drivelab: {counted(number, 'test')} {key}, which --fail-on refuses", file=sys.stderr)
+        limit = f"; {WITHIN_DATES}" if any(WITHIN_DATES in comparison.labels for comparison in comparisons) else ""
+        print(f"drivelab: {counted(number, 'test')} {key}, which --fail-on refuses{limit}", file=sys.stderr)
     return min((FAILED[key] for key in found), default=0)
 
 
@@ -277,8 +278,7 @@ def _condition_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for facet, rows in comparison.intended[inert].groupby("facet", sort=False):
         yield f"Differs, but cannot act: {_facets(rows)}: {reason(str(facet))}", ""
     if unknown:
-        them = "it" if unknown == 1 else "them"
-        yield f"{not_recorded_words(unknown)} and may differ; --conditions lists {them}", ""
+        yield f"{not_recorded_words(unknown)} and may differ; --conditions lists {'it' if unknown == 1 else 'them'}", ""
     if comparison.labels:
         yield f"Labels: {', '.join(comparison.labels)}", "yellow"
     if comparison.measurements:
