@@ -10,13 +10,7 @@ from operator import not_
 from pathlib import Path
 from typing import Any
 
-from drivelab.campaign.subjects import (
-    approve,
-    drive_subject,
-    refuse_kept,
-    refuse_nested,
-    simultaneous,
-)
+from drivelab.campaign.subjects import approve, drive_subject, refuse_kept, refuse_nested, simultaneous
 from drivelab.campaign.traces import (
     TRACES,
     StudyTraces,
