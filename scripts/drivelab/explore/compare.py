@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -49,6 +50,8 @@ class Terms:
     rse_threshold_pct: float = THRESHOLD_PCT
     forbid: bool = False
     """Whether pairs with an unintended difference are left uncompared."""
+    level: str = ""
+    """Why the confidence of the study no longer holds."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ def compare(selectors: Sequence[Selector], results: Path, terms: Terms) -> list[
     return comparisons if len(comparisons) == 1 else _judged_together(comparisons, terms.confidence_pct)
 
 
-def study_terms(folders: Iterable[Path]) -> dict[str, float]:
+def study_terms(folders: Iterable[Path]) -> dict[str, Any]:
     """Return the terms by which the study with this results folder was judged: of a growing one, at its last look.
 
     Empty for several folders, and without an analysis.
@@ -154,8 +157,8 @@ def study_terms(folders: Iterable[Path]) -> dict[str, float]:
     one = {folder.resolve() for folder in folders}
     paths = [path for folder in one for path in folder.glob("facts/analysis-*.json")] if len(one) == 1 else []
     every = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
-    names = ("margin_pct", "confidence_pct", "rse_threshold_pct")
-    return {name: {**facts, **facts["comparison"]}[name] for facts in every for name in names}
+    names = ("margin_pct", "confidence_pct", "rse_threshold_pct", "level")
+    return {name: {"level": "", **facts, **facts["comparison"]}[name] for facts in every for name in names}
 
 
 def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Comparison:
@@ -187,7 +190,7 @@ def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Compar
     if deltas.empty:
         raise UserError(_nothing_in_common(sides))
     limits = limited(summary.merge(deltas[_PLACE].drop_duplicates()), known)
-    dated = (WITHIN_DATES,) if _between_dates(known) else ()
+    dated = filter(None, (terms.level, WITHIN_DATES if _between_dates(known) else ""))
     of_sides = {label: list(dict.fromkeys(rows["drive"])) for label, rows in limits.items()}
     return Comparison(
         basis=basis,
@@ -209,13 +212,11 @@ def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Compar
 
 
 def _between_dates(conditions: pd.DataFrame) -> bool:
-    """Return whether no day is common to both sides of a measurement, and days are not in the scatter of both.
-
-    They are if a side has FEWEST recordings or more, each of another day.
-    """
+    """Return whether no day is common to both sides of a measurement, and days are not in the scatter of both."""
     dates = conditions[conditions["facet"] == "date"].groupby(["measurement", "drive"])["value"].agg(list)
     return any(
-        not {*one} & {*other} and not all(len({*days}) == len(days) >= FEWEST for days in (one, other))
+        not {*one} & {*other}
+        and not all(len({*days}) == len(days) >= FEWEST for days in (one, other))  # a day for each: they scatter alike
         for one, other in dates.unstack().dropna().to_numpy()
     )
 

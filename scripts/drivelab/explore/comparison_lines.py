@@ -167,8 +167,7 @@ def failing(comparisons: Sequence[Comparison], wanted: Sequence[str]) -> dict[st
     IOPS, throughput and mean latency of a cell are one test.
     """
     outcomes = [line.outcome for line in lines(comparisons).lines]
-    counts = {key: sum(outcome in FAIL_ON[key] for outcome in outcomes) for key in wanted}
-    return {key: count for key, count in counts.items() if count}
+    return {key: count for key in wanted if (count := sum(outcome in FAIL_ON[key] for outcome in outcomes))}
 
 
 _COLOURS = {**dict.fromkeys(BETTER, "green"), **dict.fromkeys(WORSE, "red")}

@@ -151,7 +151,7 @@ def _terms(options: argparse.Namespace, selectors: Sequence[Selector]) -> tuple[
     from drivelab.explore.compare import Terms, study_terms
     from drivelab.plan.places import ROOT, restored_folder
 
-    results = options.results or Path("results")
+    results, judged = options.results or Path("results"), {}
     if options.study is not None:
         from drivelab.plan.study import load_study
 
@@ -159,10 +159,9 @@ def _terms(options: argparse.Namespace, selectors: Sequence[Selector]) -> tuple[
         results = options.results or (restored_folder(options.study) or ROOT) / study.results
         judged = {name: getattr(study, name) for name in ("margin_pct", "rse_threshold_pct")}
         judged["confidence_pct"] = study.verdict_confidence_pct
-    else:
-        judged = study_terms(selector.folder or results for selector in selectors)
     if options.margin is not None:
         judged["margin_pct"] = margin_pct(options.margin)
+    judged = study_terms(selector.folder or results for selector in selectors) | judged
     return results, Terms(**judged, forbid=options.forbid_differences)
 
 
@@ -228,13 +227,11 @@ def headline(comparison: Comparison) -> str:
 
 
 def _show(comparisons: Sequence[Comparison], options: argparse.Namespace) -> None:
-    from rich.markup import escape
-
     from drivelab.core.terminal import say, wide_console
     from drivelab.explore.comparison_lines import origin_lines, print_values
 
     def put(text: str, style: str = "") -> None:
-        console.print(escape(text), style=style)
+        console.print(text, style=style, markup=False)
 
     console = wide_console()
     for comparison in comparisons:
