@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from drivelab.core.units import some
 from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT
 from drivelab.explore.row_selection import Selector, catalogue, select
 from drivelab.explore.side import Side, differing_loads, named_by_load, side_of
+from drivelab.recording.writer import read_object
 from drivelab.tables.labels import loads_of
 
 _MEANT: Mapping[str, tuple[str, ...]] = {
@@ -156,9 +156,9 @@ def study_terms(folders: Iterable[Path]) -> dict[str, Any]:
     """
     one = {folder.resolve() for folder in folders}
     paths = [path for folder in one for path in folder.glob("facts/analysis-*.json")] if len(one) == 1 else []
-    every = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    every = [{**facts, **facts.get("comparison", {})} for facts in map(read_object, paths)]
     names = ("margin_pct", "confidence_pct", "rse_threshold_pct", "level")
-    return {name: {"level": "", **facts, **facts["comparison"]}[name] for facts in every for name in names}
+    return {name: facts[name] for facts in every for name in names if name in facts}
 
 
 def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Comparison:
