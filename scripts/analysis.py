@@ -6,6 +6,8 @@ from drivelab.analysis.study_tables import study_tables
 from drivelab.collect.inventory import inventory_tables
 from drivelab.core.files import whole_folder
 from drivelab.core.jobs import reported
+from drivelab.plan.design import JUDGED
+from drivelab.recording.writer import write_json
 from drivelab.tables import datasets, io
 from drivelab.workflow import facts
 
@@ -15,6 +17,8 @@ with reported(snakemake.log[0]):
     recordings = [results / "recordings" / name for name in study["recordings"]]
     trace_tables = [Path(folder) for folder in snakemake.input.trace_tables]
     traces = dict(zip((folder.name for folder in trace_tables), map(Path, snakemake.input.traces), strict=True))
+    if not study["missing"]:  # recorded before anybody can see a verdict
+        write_json(results / JUDGED, {"looks": study["looks"]})
     tables = {**inventory_tables(recordings, traces, trace_tables), **study_tables(recordings, study)}
     for path in snakemake.output.tables:
         io.write(tables[Path(path).stem], path, Path(path).stem)

@@ -98,22 +98,9 @@ def row_of_truth(word: int, sector: int, sectors: int, queue_ns: int, pid: int, 
     """Return the row of a newly queued bio, with the columns of a trace."""
     operation = next(name for name in ("discard", "write-zeroes", "write", "read") if word & WORDS[name] == WORDS[name])
     return {
-        "queue_ns": queue_ns,
-        "dispatch_ns": None,
-        "complete_ns": None,
-        "operation": operation if sectors else "flush",
-        "sync": bool(word & bits.SYNC),
-        "meta": bool(word & bits.META),
-        "fua": bool(word & bits.FUA),
-        "readahead": bool(word & bits.READAHEAD),
-        "preflush": bool(word & bits.FLUSH and sectors),
-        "offset_bytes": SECTOR * sector,
-        "length_bytes": SECTOR * sectors,
-        "process": process_name(pid),
-        "pid": pid,
-        "cpu": cpu,
-        "error": 0,
-        "dispatch_id": None,
-        "pieces": 0,
-        "requeues": 0,
-    }
+        "queue_ns": queue_ns, "dispatch_ns": None, "complete_ns": None, "operation": operation if sectors else "flush",
+        "sync": bool(word & bits.SYNC), "meta": bool(word & bits.META), "fua": bool(word & bits.FUA),
+        "readahead": bool(word & bits.READAHEAD), "preflush": bool(word & bits.FLUSH and sectors),
+        "offset_bytes": SECTOR * sector, "length_bytes": SECTOR * sectors, "process": process_name(pid), "pid": pid,
+        "cpu": cpu, "error": 0, "dispatch_id": None, "pieces": 0, "requeues": 0,
+    }  # fmt: skip

@@ -14,19 +14,15 @@ SATA = "sys/devices/pci0000:00/0000:00:17.0"
 DISK = f"{SATA}/ata1/host0/target0:0:0/0:0:0:0"
 
 VM = {
-    "proc/cpuinfo": "processor : 0\nflags : fpu hypervisor\n",
-    "proc/cmdline": "console=ttyS0 quiet",
-    "proc/swaps": "Filename Type Size Used Priority",
-    "proc/1/comm": "init",
-    "sys/hypervisor/type": "xen",
-    f"{CPU}/smt/control": "notsupported",
-    "sys/devices/system/node/node0/cpulist": "0-1",
+    "proc/cpuinfo": "processor : 0\nflags : fpu hypervisor\n", "proc/cmdline": "console=ttyS0 quiet",
+    "proc/swaps": "Filename Type Size Used Priority", "proc/1/comm": "init", "sys/hypervisor/type": "xen",
+    f"{CPU}/smt/control": "notsupported", "sys/devices/system/node/node0/cpulist": "0-1",
     "sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc",
     "sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never",
     "sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda/queue/scheduler": "[none] mq-deadline",
     "sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda/queue/iostats": "1",
     "sys/devices/pci0000:00/0000:00:02.0/virtio1/block/vda/size": "2048",
-}
+}  # fmt: skip
 
 LAPTOP = {
     "proc/cpuinfo": "processor : 0\nflags : fpu tsc\n",

@@ -33,25 +33,12 @@ class Row:
         empty = event.length == 0
         operation = "flush" if empty and "flush" in flags and event.direction in ("read", "write") else event.direction
         return {
-            "queue_ns": event.time_ns,
-            "dispatch_ns": self.dispatch_ns,
-            "complete_ns": self.complete_ns,
-            "operation": operation,
-            "sync": "sync" in flags,
-            "meta": "meta" in flags,
-            "fua": "fua" in flags,
-            "readahead": "readahead" in flags,
-            "preflush": "flush" in flags and not empty,
-            "offset_bytes": 0 if empty else event.begin,
-            "length_bytes": event.length,
-            "process": self.process,
-            "pid": event.pid,
-            "cpu": event.cpu,
-            "error": self.error,
-            "dispatch_id": self.dispatch_id,
-            "pieces": self.pieces,
-            "requeues": self.requeues,
-        }
+            "queue_ns": event.time_ns, "dispatch_ns": self.dispatch_ns, "complete_ns": self.complete_ns,
+            "operation": operation, **{name: name in flags for name in ("sync", "meta", "fua", "readahead")},
+            "preflush": "flush" in flags and not empty, "offset_bytes": 0 if empty else event.begin,
+            "length_bytes": event.length, "process": self.process, "pid": event.pid, "cpu": event.cpu,
+            "error": self.error, "dispatch_id": self.dispatch_id, "pieces": self.pieces, "requeues": self.requeues,
+        }  # fmt: skip
 
 
 @dataclass(eq=False)

@@ -121,12 +121,6 @@ def _look(given: dict[str, Any], _: Path) -> list[Any]:
 
 
 OF_RUNS: dict[str, Callable[[Any, Path], Any]] = {
-    "evidence of fio": _evidence,
-    "telemetry of a cell": _taint,
-    "writes of others": _foreign,
-    "quick look": _look,
-    "seal": _seal,
-    "interrupted measurement": _lost,
-    "table of a mapping": _table,
-    "status of a mapping": _status,
-}
+    "evidence of fio": _evidence, "telemetry of a cell": _taint, "writes of others": _foreign, "quick look": _look,
+    "seal": _seal, "interrupted measurement": _lost, "table of a mapping": _table, "status of a mapping": _status,
+}  # fmt: skip

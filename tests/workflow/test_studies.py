@@ -231,4 +231,15 @@ def test_a_killed_study_grows_on_as_if_undisturbed(tmp_path: Path) -> None:
     last = max(looks(killed)[-1].values())
     again = killed.drivelab("run", killed.study)
     assert f"close after {last} runs" in again.stdout
+    assert "warning" not in again.stdout
+    path, judged = killed.folder / killed.study, (killed.folder / "results/judged.json").read_text()
+    path.write_text(GROWS.replace("{least: 3, most: 5, until: decided}", "5"))
+    assert "analysis" in killed.to_do()
+    assert (killed.folder / "results/judged.json").read_text() == judged, "a dry run writes nothing"
+    words = "runs changed after a look: 3 to 5, then 5; the confidence of 95 % no longer holds"
+    assert f"warning: {words}" in killed.drivelab("run", killed.study).stdout
+    assert all(remarks[0].startswith(words) for remarks in deltas(killed)["remarks"])
+    assert killed.to_do() == {}
+    path.write_text(GROWS)
+    killed.drivelab("run", killed.study)
     assert looks(killed) == looks(undisturbed)

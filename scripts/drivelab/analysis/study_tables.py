@@ -55,6 +55,9 @@ def study_tables(recordings: Sequence[Path], study: Mapping[str, Any]) -> dict[s
     models = model_deltas(
         compared, study["models"], basis, margin_pct=terms["margin_pct"], confidence_pct=terms["confidence_pct"]
     )
+    if level := study.get("level"):
+        for table in (deltas, models):
+            table["remarks"] = [[*remarks, level] for remarks in table["remarks"]]
     return {
         "exclusions": exclusions, "summary": summary, "variation": variation_table(values, study["models"]),
         "conditions": known, "differences": differences, "deltas": deltas, "model_deltas": models,

@@ -20,7 +20,7 @@ _ELSEWHERE = re.compile(rf"{ELSEWHERE}/.+\.(yaml|yml|tsv|parquet)")
 _RESULTS = re.compile(
     r"results/([^/]+/)*("
     r"(recordings|seals|virtual|logs|traces)/.+"
-    r"|study\.txt|looks\.json"
+    r"|study\.txt|(looks|judged)\.json"
     r")"
 )
 _COMPUTED = ("tables", "dataset", "figures", "report", "facts")

@@ -85,11 +85,7 @@ def assumed_mib_s(plan: Plan, transport: str | None) -> float:
 
 
 def estimate(
-    plan: Plan,
-    capacity_bytes: int,
-    bandwidth_mib_s: float,
-    traces: Sequence[Trace],
-    fastest_mib_s: float | None = None,
+    plan: Plan, capacity_bytes: int, bandwidth_mib_s: float, traces: Sequence[Trace], fastest_mib_s: float | None = None
 ) -> Estimate:
     """Estimate conditioning and all steps: volumes take `bandwidth_mib_s`, and `fastest_mib_s` is the upper bound.
 

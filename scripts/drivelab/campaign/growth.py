@@ -91,13 +91,9 @@ def _is_settled_by_runs(row: Row) -> bool:
     if in_few_recordings(row):
         return True
     if row["verdict"] in (FASTER, SLOWER):  # beyond the margin already, but for what the drives still approach
-        return bool(row["interval_low_pct"] <= row["margin_pct"] and row["interval_high_pct"] >= _mirrored(row))
+        mirrored = 100 * math.expm1(-math.log1p(row["margin_pct"] / 100))  # as far from equal as the margin
+        return bool(row["interval_low_pct"] <= row["margin_pct"] and row["interval_high_pct"] >= mirrored)
     return row["p_adjusted"] == row["p_adjusted"] and row["p_adjusted"] is not None and UNSETTLED not in row["doubts"]
-
-
-def _mirrored(row: Row) -> float:
-    """Return the lower end of the margin in percent: as far from equal as the upper one."""
-    return 100 * math.expm1(-math.log1p(row["margin_pct"] / 100))
 
 
 def _may_decide(study: Study, growth: Growth, rows: Sequence[Row]) -> bool:

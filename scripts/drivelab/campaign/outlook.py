@@ -116,9 +116,8 @@ class Outlook:
             return ""
         if self.endurance_bytes is None:
             return "; its rated endurance is not in the drive sheet (column endurance_tbw)"
-        shares = (
-            100 * volume / self.endurance_bytes for volume in (self.estimate.least_bytes, self.estimate.most_bytes)
-        )
+        volumes = self.estimate.least_bytes, self.estimate.most_bytes
+        shares = (100 * volume / self.endurance_bytes for volume in volumes)
         least, most = (
             "under 0.01 %" if share < 0.01 else f"{share:.2g} %" if share < 99.5 else f"{share:,.0f} %"
             for share in shares

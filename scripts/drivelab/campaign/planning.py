@@ -10,13 +10,7 @@ from operator import not_
 from pathlib import Path
 from typing import Any
 
-from drivelab.campaign.subjects import (
-    approve,
-    drive_subject,
-    refuse_kept,
-    refuse_nested,
-    simultaneous,
-)
+from drivelab.campaign.subjects import approve, drive_subject, refuse_kept, refuse_nested, simultaneous
 from drivelab.campaign.traces import (
     TRACES,
     StudyTraces,
@@ -226,13 +220,10 @@ class Campaign:
         cache = asked if at.write_cache == BY_PROTOCOL else at.write_cache
         model = None if row.virtual is None else self.model(row.virtual, row.source)
         subject: dict[str, Any] = {
-            "drive": drive_subject(row, model, resolved.steps),
-            "clock": "wall" if model is None else self.clock[0],
-            "scenario": at.scenario,
-            "protocol": choice.protocol,
-            "write_cache": None if cache == "unchanged" else cache,
-            **resolved.steps,
-        }
+            "drive": drive_subject(row, model, resolved.steps), "clock": "wall" if model is None else self.clock[0],
+            "scenario": at.scenario, "protocol": choice.protocol,
+            "write_cache": None if cache == "unchanged" else cache, **resolved.steps,
+        }  # fmt: skip
         if choice.array_state != "clean":
             subject["array_state"] = choice.array_state
         if platform is not None:
@@ -245,15 +236,11 @@ class Campaign:
         if self.study.taint.get("remeasure"):
             subject["taint"] = dict(self.study.taint)
         context: dict[str, Any] = {
-            "drive": row.drive if platform is None else platform.of(row.drive),
-            "device": row.device,
+            "drive": row.drive if platform is None else platform.of(row.drive), "device": row.device,
             "drives_sheet": str(self.study.drives_sheet),
-            "measurement": choice.name if resolved.variant is None else f"{choice.name}.{resolved.variant}",
-            "run": run,
-            "results": str(self.study.results),
-            "taint": dict(self.study.taint),
-            "meter": dict(self.study.meter),
-        }
+            "measurement": choice.name if resolved.variant is None else f"{choice.name}.{resolved.variant}", "run": run,
+            "results": str(self.study.results), "taint": dict(self.study.taint), "meter": dict(self.study.meter),
+        }  # fmt: skip
         if row.host is not None:
             context["host"] = row.host
         note = self.study.host_note if platform is None else platform.note or self.study.host_note

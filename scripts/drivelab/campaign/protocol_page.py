@@ -32,12 +32,7 @@ _NEEDS = (("simultaneous", "its drives at the same time"), ("replays", "a trace"
 
 
 def text(
-    protocol: Protocol,
-    resolved: Sequence[Resolved],
-    words: str,
-    subject: Subject,
-    drive_class: str,
-    scale: str | None,
+    protocol: Protocol, resolved: Sequence[Resolved], words: str, subject: Subject, drive_class: str, scale: str | None
 ) -> str:
     """Return the description of a protocol for the terminal; `words` describe the drive."""
     lines = [f"{protocol.name}: {protocol.body['title']}", f"    after {protocol.body['source']}"]

@@ -168,9 +168,8 @@ def _by_status(
         until_s = status.at_s if state in ("running", "silent") else None
         expected_s = remaining.expected_s(at)
         if row.left_s is not None and expected_s is not None:
-            row = replace(
-                row, left_s=row.left_s - min(worked_s(recordings.part(at.recording), until_s), _MOST_DONE * expected_s)
-            )
+            done_s = min(worked_s(recordings.part(at.recording), until_s), _MOST_DONE * expected_s)
+            row = replace(row, left_s=row.left_s - done_s)
     return row
 
 

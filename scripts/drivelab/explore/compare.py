@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -23,9 +24,10 @@ from drivelab.analysis.limits import limited
 from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, IN_RECORDINGS
 from drivelab.core.errors import UserError
 from drivelab.core.units import some
-from drivelab.criteria.repeats import THRESHOLD_PCT
+from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT
 from drivelab.explore.row_selection import Selector, catalogue, select
 from drivelab.explore.side import Side, differing_loads, named_by_load, side_of
+from drivelab.recording.writer import read_object
 from drivelab.tables.labels import loads_of
 
 _MEANT: Mapping[str, tuple[str, ...]] = {
@@ -34,6 +36,8 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "run": ("time",),
 }  # fmt: skip
 """Kinds and facets that are meant to differ if the selectors differ in a key."""
+WITHIN_DATES = "within these dates (how much a drive differs between dates is not known)"
+"""The label of a comparison between dates."""
 _PLACE = ["measurement", "cell_label", "metric"]
 
 
@@ -46,6 +50,8 @@ class Terms:
     rse_threshold_pct: float = THRESHOLD_PCT
     forbid: bool = False
     """Whether pairs with an unintended difference are left uncompared."""
+    level: str = ""
+    """Why the confidence of the study no longer holds."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,18 @@ def compare(selectors: Sequence[Selector], results: Path, terms: Terms) -> list[
     return comparisons if len(comparisons) == 1 else _judged_together(comparisons, terms.confidence_pct)
 
 
+def study_terms(folders: Iterable[Path]) -> dict[str, Any]:
+    """Return the terms by which the study with this results folder was judged: of a growing one, at its last look.
+
+    Empty for several folders, and without an analysis.
+    """
+    one = {folder.resolve() for folder in folders}
+    paths = [path for folder in one for path in folder.glob("facts/analysis-*.json")] if len(one) == 1 else []
+    every = [{**facts, **facts.get("comparison", {})} for facts in map(read_object, paths)]
+    names = ("margin_pct", "confidence_pct", "rse_threshold_pct", "level")
+    return {name: facts[name] for facts in every for name in names if name in facts}
+
+
 def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Comparison:
     """Compare two sides, the basis first; `meant` are the kinds and facets that differ by intention."""
     measurements = [sorted(set(side.summary["measurement"])) for side in sides]
@@ -153,6 +171,7 @@ def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Compar
         pd.concat([getattr(side, name) for side in sides], ignore_index=True)
         for name in ("conditions", "summary", "workloads", "exclusions", "cells")
     )
+    started = {**sides[0].started, **sides[1].started}
     facets = {*known["facet"], *known["kind"], "time", "drive", "host", "setting", "protocol"}
     of_conditions = differences_table(known, [(basis, comparison)], [facet for facet in meant if facet in facets])
     loads = differing_loads(*sides, intended="protocol" in meant)
@@ -164,12 +183,14 @@ def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Compar
         confidence_pct=terms.confidence_pct,
         differences=differences,
         unintended="forbid" if terms.forbid else "show",
+        started=started if len({side.folder.resolve() for side in sides}) == 1 else None,  # paired as in the study
         # within one measurement, the table of differences already has the other facets, and `forbid` applies to them
         workloads=workloads if different else workloads[[LOAD]],
     )
     if deltas.empty:
         raise UserError(_nothing_in_common(sides))
     limits = limited(summary.merge(deltas[_PLACE].drop_duplicates()), known)
+    dated = filter(None, (terms.level, WITHIN_DATES if _between_dates(known) else ""))
     of_sides = {label: list(dict.fromkeys(rows["drive"])) for label, rows in limits.items()}
     return Comparison(
         basis=basis,
@@ -181,14 +202,22 @@ def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Compar
         exclusions=exclusions,
         recordings={side.name: tuple(dict.fromkeys(side.summary["recordings"].explode())) for side in sides},
         alone=_alone(sides),
-        measurements={side.name: names[0] for side, names in zip(sides, measurements, strict=True)}
-        if different
-        else {},
-        labels=tuple(label if len(names) > 1 else f"{label} ({names[0]})" for label, names in of_sides.items()),
+        measurements={side.name: names[0] for side, names in zip(sides, measurements, strict=True) if different},
+        labels=(*dated, *(label if len(names) > 1 else f"{label} ({names[0]})" for label, names in of_sides.items())),
         loads=loads_of(cells),
         values=summary,
         folders={side.name: side.folder for side in sides},
         tested=len(_once_each(deltas[deltas["p_adjusted"].notna()])),
+    )
+
+
+def _between_dates(conditions: pd.DataFrame) -> bool:
+    """Return whether no day is common to both sides of a measurement, and days are not in the scatter of both."""
+    dates = conditions[conditions["facet"] == "date"].groupby(["measurement", "drive"])["value"].agg(list)
+    return any(
+        not {*one} & {*other}
+        and not all(len({*days}) == len(days) >= FEWEST for days in (one, other))  # a day for each: they scatter alike
+        for one, other in dates.unstack().dropna().to_numpy()
     )
 
 
@@ -203,14 +232,8 @@ def _judged_together(comparisons: Sequence[Comparison], confidence_pct: float) -
     )
     deltas = _with_outcomes(judged(deltas, difference, equivalence, confidence_pct))
     tested = sum(comparison.tested for comparison in comparisons)
-    return [
-        replace(
-            comparison,
-            deltas=deltas[deltas["comparison"] == comparison.comparison].reset_index(drop=True),
-            tested=tested,
-        )
-        for comparison in comparisons
-    ]
+    by_side = {side: rows.reset_index(drop=True) for side, rows in deltas.groupby("comparison")}
+    return [replace(comparison, deltas=by_side[comparison.comparison], tested=tested) for comparison in comparisons]
 
 
 def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:
@@ -285,9 +308,7 @@ def _of_one_measurement(sides: list[Side]) -> list[Side]:
     key = firsts[0].iloc[0].to_dict()
     return [
         replace(
-            side,
-            summary=side.summary.assign(**key),
-            conditions=side.conditions.assign(measurement=key["measurement"]),
+            side, summary=side.summary.assign(**key), conditions=side.conditions.assign(measurement=key["measurement"])
         )
         for side in sides
     ]

@@ -167,8 +167,7 @@ def failing(comparisons: Sequence[Comparison], wanted: Sequence[str]) -> dict[st
     IOPS, throughput and mean latency of a cell are one test.
     """
     outcomes = [line.outcome for line in lines(comparisons).lines]
-    counts = {key: sum(outcome in FAIL_ON[key] for outcome in outcomes) for key in wanted}
-    return {key: count for key, count in counts.items() if count}
+    return {key: count for key in wanted if (count := sum(outcome in FAIL_ON[key] for outcome in outcomes))}
 
 
 _COLOURS = {**dict.fromkeys(BETTER, "green"), **dict.fromkeys(WORSE, "red")}
@@ -183,7 +182,7 @@ def print_values(comparisons: Sequence[Comparison], names: Mapping[str, str]) ->
     shown = lines(comparisons)
     columns = _columns(shown, names)
     rows = [
-        [Text(field, style=_COLOURS.get(field.partition(" [")[0], "")) for field in _fields(columns, line)]
+        [Text(text := column.text(line), style=_COLOURS.get(text.partition(" [")[0], "")) for column in columns]
         for line in shown.lines
     ]
     print_table([column.name for column in columns], rows, {column.name for column in columns if column.is_number})
@@ -200,7 +199,7 @@ def markdown(comparisons: Sequence[Comparison], headlines: Sequence[str]) -> str
     rows = [
         [column.name for column in columns],
         ["--:" if column.is_number else ":--" for column in columns],
-        *([field.translate(_SPECIAL) for field in _fields(columns, line)] for line in whole),
+        *([column.text(line).translate(_SPECIAL) for column in columns] for line in whole),
     ]
     of_data = dict.fromkeys(label for comparison in comparisons for label in comparison.labels)
     parts = [
@@ -232,7 +231,8 @@ def _suite(comparison: Comparison, fail_on: Sequence[str]) -> ElementTree.Elemen
     for line in lines([comparison]).lines:
         name = f"{line.workload.partition(': ')[0]}: {line.metric}"
         case = ElementTree.SubElement(suite, "testcase", classname=visible(line.measurement), name=visible(name))
-        words = visible(f"{line.outcome}: {line.basis} to {line.comparison} {line.unit}, {line.delta or 'no delta'}")
+        text = f"{line.outcome}: {line.basis} to {line.comparison} {line.unit}, {line.delta or 'no delta'}"
+        words = visible("; ".join([text, *comparison.labels]))
         if line.outcome in refused:
             ElementTree.SubElement(case, "failure", message=words)
         elif line.outcome in FAIL_ON["undecided"]:
@@ -277,10 +277,6 @@ def _columns(shown: Lines, names: Mapping[str, str]) -> list[_Column]:
         _Column("verdict", lambda line: line.outcome + mark(line.reasons), is_shown=not unreplicated),
     )  # fmt: skip
     return [column for column in columns if column.is_shown]
-
-
-def _fields(columns: Sequence[_Column], line: Line) -> list[str]:
-    return [column.text(line) for column in columns]
 
 
 _CELL = ["measurement", "cell_label"]

@@ -13,6 +13,7 @@ from rich.text import Text
 from drivelab.analysis.verdict import FINE
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import print_table, wide_console
+from drivelab.criteria.repeats import FEWEST
 from drivelab.explore.row_selection import Selector, catalogue, select
 from drivelab.explore.side import Side, side_of
 from drivelab.plan.ratings import DataSheet, Rating
@@ -26,17 +27,8 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of the result: a row for each rated value and measurement with its workload. `limit` is `rated` with the
 tolerance, both in the unit of `heading`; `n` counts recordings; `reason` says why a verdict is CANNOT_TELL."""
-_OF_SUMMARY = (
-    "measurement",
-    "cell_label",
-    "value",
-    "interval_low",
-    "interval_high",
-    "reduced",
-    "virtual",
-    "recordings",
-)
-_FEWEST = 3
+_OF_SUMMARY = ("measurement", "cell_label", "value", "interval_low", "interval_high", "reduced", "virtual",
+               "recordings")  # fmt: skip
 
 
 def data_sheet_check(results: Path, sheet: DataSheet, selectors: Sequence[Selector]) -> pd.DataFrame:
@@ -74,9 +66,8 @@ def check(side: Side, sheet: DataSheet) -> Iterator[dict[str, Any]]:
         if values.empty:
             by = f" by the protocol {rating.protocol}" if rating.protocol else ""
             lacking = "has this workload" if places.empty else f"gives this {metric_name(rating.metric)}"
-            reason = f"not measured: no cell{by} {lacking}"
-            yield {**rated, "verdict": CANNOT_TELL, "reason": reason, "reduced": False, "virtual": False,
-                   "n": 0, "recordings": []}  # fmt: skip
+            yield {**rated, "verdict": CANNOT_TELL, "reason": f"not measured: no cell{by} {lacking}",
+                   "reduced": False, "virtual": False, "n": 0, "recordings": []}  # fmt: skip
 
 
 def _places(side: Side, rating: Rating) -> pd.DataFrame:
@@ -111,8 +102,8 @@ def _verdict(value: dict[str, Any], rating: Rating) -> tuple[str, str]:
     if value["verdict"] not in FINE:
         return CANNOT_TELL, f"the value is unreliable: {value['verdict']}"
     recordings = len(value["recordings"])
-    if recordings < _FEWEST:
-        return CANNOT_TELL, f"{recordings} of at least {_FEWEST} recordings, so the interval is unknown; raise 'runs'"
+    if recordings < FEWEST:
+        return CANNOT_TELL, f"{recordings} of at least {FEWEST} recordings, so the interval is unknown; raise 'runs'"
     low, high = value["interval_low"], value["interval_high"]
     if pd.isna(low):
         return CANNOT_TELL, "the value has no interval"
@@ -138,9 +129,8 @@ def print_check(checked: pd.DataFrame) -> None:
         fields = []
         for row in rows.itertuples():
             measured = not is_missing(row.measurement)
-            interval = (
-                "" if is_missing(row.interval_low) else f"{number(row.interval_low)} to {number(row.interval_high)}"
-            )
+            low, high = row.interval_low, row.interval_high
+            interval = "" if is_missing(low) else f"{number(low)} to {number(high)}"
             mark = f" [{reasons.index(row.reason) + 1}]" if row.reason else ""
             fields.append([
                 row.rating, row.heading, _place(row.measurement, row.cell_label, row.rating) if measured else "",

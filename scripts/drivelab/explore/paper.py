@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -154,7 +153,8 @@ def values_table(summary: pd.DataFrame, caption: str) -> PaperTable:
         known = [row.value, *(end for end in (row.interval_low, row.interval_high) if not is_missing(end))]
         shown, unit = scaled([float(value) for value in known], unit_of(row.metric, row.unit))
         rows.append({
-            "test": row.measurement, "workload": _words(row), "drive": row.drive, "value": number(shown[0]),
+            "test": row.measurement, "workload": value_words(row.cell_label, row.metric, joint=", "),
+            "drive": row.drive, "value": number(shown[0]),
             "95 % interval": f"{number(shown[1])} to {number(shown[2])}" if len(shown) == 3 else DASH,
             "unit": unit, "n": str(len(row.recordings)), "verdict": row.verdict,
         })  # fmt: skip
@@ -175,12 +175,10 @@ def comparison_table(deltas: pd.DataFrame, caption: str) -> PaperTable:
     for row in chosen.itertuples():
         values, unit = scaled([float(row.basis_value), float(row.comparison_value)], unit_of(row.metric, row.unit))
         low, high = _percent(row.interval_low_pct), _percent(row.interval_high_pct)
-        p_value = (
-            DASH if is_missing(row.p_adjusted) else "< 0.001" if row.p_adjusted < 0.001 else f"{row.p_adjusted:.2g}"
-        )
-        rows.append([row.measurement, _words(row), *([row.comparison] * (len(others) > 1)), *map(number, values), unit,
-                     _percent(row.delta_pct), DASH if low == DASH else f"{low} to {high}", p_value,
-                     row.verdict])  # fmt: skip
+        p_value = DASH if is_missing(p := row.p_adjusted) else "< 0.001" if p < 0.001 else f"{p:.2g}"
+        rows.append([row.measurement, value_words(row.cell_label, row.metric, joint=", "),
+                     *([row.comparison] * (len(others) > 1)), *map(number, values), unit, _percent(row.delta_pct),
+                     DASH if low == DASH else f"{low} to {high}", p_value, row.verdict])  # fmt: skip
     numeric = (basis, other, "delta, %", "interval, %", "p")
     columns = ("test", "workload", *(["drive"] * (len(others) > 1)), *numeric[:2], "unit", *numeric[2:], "verdict")
     texts = pd.DataFrame(rows, columns=list(columns))  # a drive may be called `unit`, so columns are lists
@@ -225,10 +223,6 @@ def tex(text: str) -> str:
 def _main(table: pd.DataFrame, place: str) -> pd.DataFrame:
     rows = zip(table[place], table["measurement"], table["cell_label"], table["metric"], strict=True)
     return table.iloc[list(main_values([Value((drive, test), label, metric) for drive, test, label, metric in rows]))]
-
-
-def _words(row: Any) -> str:
-    return value_words(row.cell_label, row.metric, joint=", ")
 
 
 def _percent(value: float) -> str:

@@ -131,13 +131,9 @@ def _more(recording: Path) -> dict[str, Any]:
 
 def _imported(results: Path) -> pd.DataFrame:
     conditions = io.read(results / "tables/conditions.parquet", "conditions")
-    rows = []
-    for (recording, drive, measurement), facets in conditions.groupby(
-        ["recording", "drive", "measurement"], sort=False
-    ):
-        known = dict.fromkeys(("host", "date", *VERSIONS), UNKNOWN) | dict(
-            zip(facets["facet"], facets["value"], strict=True)
-        )
+    rows, key = [], ["recording", "drive", "measurement"]
+    for (recording, drive, measurement), facets in conditions.groupby(key, sort=False):
+        known = dict.fromkeys(("host", "date", *VERSIONS), UNKNOWN) | facets.set_index("facet")["value"].to_dict()
         rows.append({
             **known, "recording": recording, "drive": drive, "measurement": measurement, "run": 1,
             "started": known["date"], "finished": known["date"], "digest": recording,

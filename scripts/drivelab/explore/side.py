@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,8 @@ class Side:
     """Table `cells` of the recordings that count."""
     folder: Path
     """The results folder."""
+    started: Mapping[str, str] = field(default_factory=dict)
+    """When each recording began, ISO 8601; a day, or `not recorded`, of imported ones."""
 
 
 def workload_facets(
@@ -105,8 +108,8 @@ def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_thresho
     tables = _of_import(results, chosen) if is_import else _of_recordings(results, chosen, rse_threshold_pct)
     summary, known, exclusions, cells = tables
     facets = workload_facets(summary, cells, known, measured=not is_import)
-    name = selector.text
-    return Side(name, summary.assign(drive=name), known.assign(drive=name), exclusions, facets, cells, results)
+    name, started = selector.text, dict(zip(chosen["recording"], chosen["started"], strict=True))
+    return Side(name, summary.assign(drive=name), known.assign(drive=name), exclusions, facets, cells, results, started)
 
 
 _Tables = tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]

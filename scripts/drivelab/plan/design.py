@@ -22,6 +22,9 @@ LOOKS = "looks.json"
 """File of a results folder with the runs that looks have added, and why. Without it a study starts again with its
 fewest runs; it finds their recordings and repeats the looks."""
 
+JUDGED = "judged.json"
+"""File of a results folder with the terms of each look at verdicts: runs, margin, basis and confidence."""
+
 
 @dataclass(frozen=True)
 class Growth:

@@ -139,10 +139,7 @@ def _sizes(cell: Cell) -> Iterator[_Reason]:
     if cell.block_size_max_bytes is not None:
         yield "block_sizes", "the cell has both a range and a distribution of block sizes; remove one"
     if any(before >= after for before, after in pairwise(sizes)) or sizes[0] != cell.block_size_bytes:
-        yield (
-            "block_sizes",
-            "the block sizes of a distribution are not in ascending order; sort them",
-        )
+        yield ("block_sizes", "the block sizes of a distribution are not in ascending order; sort them")
     if any(size % sizes[0] for size in sizes):  # fio would round them down
         yield (
             "block_sizes",
@@ -183,10 +180,7 @@ def _places(cell: Cell) -> Iterator[_Reason]:
         if cell.segments < 1:
             yield "segments", f"{cell.segments} segments hold nothing; choose at least one"
         if cell.largest_block_bytes != cell.block_size_bytes:
-            yield (
-                "segments",
-                "larger blocks would reach beyond the end of a segment; choose one block size",
-            )
+            yield ("segments", "larger blocks would reach beyond the end of a segment; choose one block size")
         if cell.range_start:
             yield "segments", "segments are spread over the whole drive; remove the start of the active range"
 

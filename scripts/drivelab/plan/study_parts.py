@@ -16,6 +16,7 @@ BY_PROTOCOL = "by-protocol"
 IN_RESULTS = frozenset({
     "recordings", "tables", "dataset", "figures", "report", "logs", "facts", "plans", "seals", "status", "traces",
     "virtual", "together", "study.txt", "concurrency.json", "consent.json", "imported.json", "looks.json",
+    "judged.json",
 })  # fmt: skip
 """Names that a study uses in its results folder. Folders with other names may belong to other studies."""
 

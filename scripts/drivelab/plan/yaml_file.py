@@ -151,10 +151,7 @@ def _kind(event: yaml.ScalarEvent) -> str:
     if old != new or _LEADING_ZERO.fullmatch(value):
         raise _refusal(f"'{value}' means different things in YAML 1.1 and 1.2; {_remedy(old)}", event)
     if new in ("int", "float") and not _is_usable(value):
-        raise _refusal(
-            f"'{value[:_MOST_DIGITS]}' is not a number that drivelab can use; write another number",
-            event,
-        )
+        raise _refusal(f"'{value[:_MOST_DIGITS]}' is not a number that drivelab can use; write another number", event)
     return new
 
 

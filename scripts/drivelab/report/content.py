@@ -22,7 +22,7 @@ from drivelab.report.header import fact_groups, run_head
 from drivelab.report.headline import lead, terms
 from drivelab.report.html import figure_file, picture, render
 from drivelab.report.inputs import Inputs, Key, Row, each, main_question
-from drivelab.report.numbers import MISSING, is_missing, moment, percent, quantity, size, text
+from drivelab.report.numbers import MISSING, capital, is_missing, moment, percent, quantity, size, text
 from drivelab.report.recording_facts import describe
 from drivelab.report.sections.comparison import comparison_tables
 from drivelab.report.sections.delta_tables import verdict_table
@@ -95,7 +95,7 @@ def build(
         report_date=moment(report_date),
         measured=f"measured from {moment(min(starts))}" if starts else "time of measurement not recorded",
         identities=() if many else tuple(_identity(inputs, drive) for drive in inputs.drives),
-        sentence=first.sentence(),
+        sentence=" ".join(filter(None, (first.sentence(), (level := study.get("level")) and f"{capital(level)}."))),
         chart=first.chart,
         glance=first.glance(),
         lead=lead(inputs),

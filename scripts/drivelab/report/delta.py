@@ -32,6 +32,7 @@ TONES = {**dict.fromkeys(BETTER, "good"), **dict.fromkeys(WORSE, "bad")}
 """Tone of a field with a verdict or a delta."""
 _LARGE = 10
 """Multiples from here on need no decimals."""
+_ADDED = "; runs added to this study cost its confidence"
 
 
 def comparable(delta: Row) -> bool:
@@ -126,7 +127,7 @@ def with_reasons(inputs: Inputs, deltas: Iterable[Row], remedies: bool = False) 
 
 def _remedy(inputs: Inputs, delta: Row) -> list[str]:
     settled = settled_by(inputs, [delta])
-    return [f"what would settle it: {settled}"] if settled and outcome(delta) == CANNOT_TELL else []
+    return [f"what would settle it: {settled}{_ADDED}"] if settled and outcome(delta) == CANNOT_TELL else []
 
 
 def sentence(inputs: Inputs, delta: Row) -> str:
@@ -161,7 +162,7 @@ def sentence(inputs: Inputs, delta: Row) -> str:
         seen = f"is within {margin(delta)} of" if within_margin(delta) else _compared(delta)
         more = settled or f"{FEWEST} recordings of each drive"
         return f"In these recordings, {drive} {seen} {basis}: {workload}, {values}. For a verdict: {more}."
-    more = f" What would settle it: {settled}." if settled else ""
+    more = f" What would settle it: {settled}{_ADDED}." if settled else ""
     return f"No verdict on {drive} against {basis}: {workload}, {change}, {values}.{reason}{more}"
 
 

@@ -146,8 +146,7 @@ def lead(inputs: Inputs) -> tuple[str, ...]:
     deltas = headline_tests(inputs, "deltas")
     if not deltas:
         only = inputs.drives[0] if len(inputs.drives) == 1 else ""
-        none = f"Only {only} was measured, so there is no comparison." if only else "There are no deltas to compare."
-        return (none,)
+        return (f"Only {only} was measured, so there is no comparison." if only else "There are no deltas to compare.",)
     headline = set(map(subject_of, deltas))
     of_models = [row for row in inputs.tables["model_deltas"] if subject_of(row) in headline]
     return tuple(

@@ -7,6 +7,7 @@ import re
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import product
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -18,16 +19,18 @@ from made_plans import made_plan
 from made_recordings import FILL, another_run, change_journal
 from scipy.stats import false_discovery_control
 
+from drivelab.analysis.study_tables import study_tables
 from drivelab.analysis.verdict import FASTER_BEYOND, SLOWER, SLOWER_BEYOND
 from drivelab.cli.look.compare import headline
 from drivelab.cli.main import main
 from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
-from drivelab.explore.compare import Comparison, Terms, compare, meant_to_differ
+from drivelab.explore.compare import WITHIN_DATES, Comparison, Terms, compare, meant_to_differ
 from drivelab.explore.comparison_lines import failing, interval, junit, markdown
 from drivelab.explore.row_selection import IMPORTED, catalogue, parse, select
 from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.tables import io
@@ -76,7 +79,7 @@ def results(measured: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(measured, tmp_path / "results"))
 
 
-def copied(recording: Path, results: Path, *, run: int, later_s: int = 1000, **changed: dict[str, str]) -> Path:
+def copied(recording: Path, results: Path, *, run: int, **changed: dict[str, str]) -> Path:
     """Copy a recording as a later run, with changed facts of `host` or `identity`."""
     place = another_run(recording, run)
 
@@ -85,7 +88,7 @@ def copied(recording: Path, results: Path, *, run: int, later_s: int = 1000, **c
             line["at"] = f"{2030 + run}{line['at'][4:]}"
 
     change_journal(place, change)
-    for name, facts in changed.items():
+    for name, facts in {"recording": {"started": next(read_journal(place))["at"]}, **changed}.items():
         body = json.loads((place / f"{name}.json").read_text())
         (place / f"{name}.json").write_text(json.dumps({**body, **facts}))
     tables(place, results)
@@ -444,6 +447,63 @@ def test_one_drive_before_and_after_a_change(
 def test_an_invalid_selector_is_refused(measured: Path, basis: str, comparison: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
         against(measured, basis, comparison)
+
+
+def test_a_comparison_within_a_study_gives_the_verdicts_of_the_study(
+    results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What shifts a run of both drives cancels, and margin and confidence are the study's."""
+    recordings = []
+    for run, block in zip(range(2, 8), (0.2, 3, 1, 0.5, 5, 2), strict=True):
+        for drive in READ_US:
+            recordings.append(place := copied(recording_of(results, drive), results, run=run))
+            path = results / "tables" / drive / "reads" / place.name / "cells.parquet"
+            cells = io.read(path, "cells")
+            for name in ("iops", "bandwidth_mib_s", *(name for name in cells if name.endswith("latency_us"))):
+                cells[name] *= (block + run * len(drive) % 5 / 1000) ** (1 if name.endswith("_us") else -1)
+            io.write(cells, path, "cells")
+    for drive in READ_US:
+        shutil.rmtree(recording_of(results, drive))
+    study = {**dict.fromkeys(("others", "missing"), ()), "scores": {}, "score_sets": {}, "models": {}, "altered": {},
+             "drives": [*READ_US], "measurements": ["reads"], "rse_threshold_pct": 5.0, "basis": "slow",
+             "pairs": [("slow", "fast")], "intended": None, "level": "the level is lost",
+             "comparison": {"margin_pct": 3.0, "confidence_pct": 98.75, "unintended": "show"}}  # fmt: skip
+    of_study = study_tables(recordings, study)["deltas"].set_index("metric")
+    assert of_study.loc["mean_latency_us", "verdict"] == FASTER_BEYOND
+    (results / "facts").mkdir()
+    (results / "facts/analysis-0.json").write_text(json.dumps(study))
+    assert main(["compare", "slow", "fast", "--results", str(results), "--json"]) == 0
+    body = json.loads(capsys.readouterr().out)
+    assert all(remarks == body["labels"][:1] == ["the level is lost"] for remarks in of_study["remarks"])
+    rows, numbers = pd.DataFrame(body["deltas"]).set_index("metric"), ["interval_low_pct", "p_adjusted", "freedom"]
+    pd.testing.assert_frame_equal(rows[["verdict", *numbers]], of_study[["verdict", *numbers]], check_dtype=False)
+    assert "margin 4 %, confidence 98.75 %" in printed(results, capsys, "slow", "fast", "--margin", "4%")[0]
+    line = printed(results, capsys, "slow", f"{shutil.copytree(results, tmp_path / 'moved')}:fast")[0]
+    assert re.search("4 cannot tell.*margin 5 %, confidence 95 %", line), "runs of two folders are not paired"
+
+
+@pytest.mark.parametrize("days", [(1, 1, 1), (1, 2, 3)])
+def test_a_comparison_between_dates_says_what_is_not_known(
+    of_dates: tuple[Path, tuple[str, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str], days: tuple[int, ...]
+) -> None:
+    """Three recordings of each of two days say nothing of other days; three of a day each scatter as days do."""
+    results, junit_file = Path(shutil.copytree(of_dates[0], tmp_path / "results")), tmp_path / "results.xml"
+    for run, (month, day) in enumerate(product((5, 6), days), start=1):
+        at = f"2031-0{month}-0{day}T0{run}:00:00.000+00:00"
+        recording = recording_of(results, "slow", run)
+        change_journal(recording, lambda lines, at=at: lines[0].update(at=at))
+        path = results / "tables/slow/reads" / recording.name / "cells.parquet"
+        cells = io.read(path, "cells")
+        io.write(cells.assign(p99_latency_us=cells["p99_latency_us"] * (month - 4)), path, "cells")
+    sides = ["compare", "slow,date=2031-05", "slow,date=2031-06", "--results", str(results)]
+    assert main([*sides, "--fail-on", "slower", "--junit", str(junit_file)]) == 4
+    out, error = capsys.readouterr()
+    assert main([*sides, "--markdown"]) == main([*sides, "--json"]) == 0
+    more = capsys.readouterr().out
+    (failure,) = (case.get("message", "") for case in ElementTree.parse(junit_file).getroot().iter("failure"))
+    for text in (out, error, failure, more.partition("{")[0].replace("\\", ""), more.partition("{")[2]):
+        assert (WITHIN_DATES in text) == (days == (1, 1, 1))
+    assert WITHIN_DATES not in against(of_dates[0], "fast", "slow,until=2033-12-31").labels, "they have a day in common"
 
 
 def test_times_are_compared_in_utc_and_a_day_includes_its_end(measured: Path) -> None:

@@ -41,21 +41,16 @@ def requests(rows: int, operation: str = "", *, completed: bool = True, step_ns:
     done_ns = queue_ns + random.integers(90_000, 900_000, rows)
     empty = operation == "flush"
     columns: dict[str, Any] = {
-        "queue_ns": queue_ns,
-        "dispatch_ns": queue_ns + 5000 if completed else pa.nulls(rows, pa.int64()),
+        "queue_ns": queue_ns, "dispatch_ns": queue_ns + 5000 if completed else pa.nulls(rows, pa.int64()),
         "complete_ns": done_ns if completed else pa.nulls(rows, pa.int64()),
         "operation": pa.array([operation] * rows if operation else random.choice(["read", "write"], rows)),
         **{flag: np.zeros(rows, np.bool_) for flag in parquet_schema.FLAGS},
         "offset_bytes": np.zeros(rows, np.int64) if empty else random.integers(0, 1 << 24, rows) << 12,
         "length_bytes": np.zeros(rows, np.int64) if empty else random.integers(1, 30, rows) << 12,
-        "process": pa.array([""] * rows),
-        "pid": np.full(rows, -1),
-        "cpu": np.full(rows, -1),
-        "error": np.zeros(rows, np.int64),
-        "dispatch_id": np.arange(rows),
-        "pieces": np.ones(rows, np.int64),
+        "process": pa.array([""] * rows), "pid": np.full(rows, -1), "cpu": np.full(rows, -1),
+        "error": np.zeros(rows, np.int64), "dispatch_id": np.arange(rows), "pieces": np.ones(rows, np.int64),
         "requeues": np.zeros(rows, np.int64),
-    }
+    }  # fmt: skip
     return pa.table(columns).cast(parquet_schema.REQUESTS)
 
 

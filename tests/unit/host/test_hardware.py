@@ -51,33 +51,26 @@ def test_a_host_that_tells_nothing(tmp_path: Path) -> None:
 
 def test_a_host_that_tells_all(tmp_path: Path) -> None:
     files = {
-        "class/dmi/id/board_vendor": "ASUSTeK",
-        "class/dmi/id/board_name": "PRIME Z590",
-        "class/dmi/id/bios_version": "1017",
-        "class/dmi/id/bios_date": "07/12/2021",
+        "class/dmi/id/board_vendor": "ASUSTeK", "class/dmi/id/board_name": "PRIME Z590",
+        "class/dmi/id/bios_version": "1017", "class/dmi/id/bios_date": "07/12/2021",
         "devices/system/cpu/cpu0/cpufreq/base_frequency": "3500000",
-        "devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq": "5300000",
-        "class/powercap/intel-rapl:0/name": "package-0",
+        "devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq": "5300000", "class/powercap/intel-rapl:0/name": "package-0",
         "class/powercap/intel-rapl:0/constraint_0_name": "long_term",
         "class/powercap/intel-rapl:0/constraint_0_power_limit_uw": "125000000",
         "class/powercap/intel-rapl:0/constraint_1_name": "short_term",
         "class/powercap/intel-rapl:0/constraint_1_power_limit_uw": "251000000",
         "class/powercap/intel-rapl:0:0/name": "core",
-    }
+    }  # fmt: skip
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(f"{text}\n")
     (tmp_path / "firmware/dmi/tables").mkdir(parents=True)
     (tmp_path / "firmware/dmi/tables/DMI").write_bytes(device(16384) + END)
     assert hardware(tmp_path) == {
-        "board": "ASUSTeK PRIME Z590",
-        "system": None,
-        "bios": "1017 07/12/2021",
-        "memory_modules": "1 x 16 GiB DDR5 at 4800 MT/s",
-        "base_clock_mhz": 3500.0,
-        "max_clock_mhz": 5300.0,
+        "board": "ASUSTeK PRIME Z590", "system": None, "bios": "1017 07/12/2021",
+        "memory_modules": "1 x 16 GiB DDR5 at 4800 MT/s", "base_clock_mhz": 3500.0, "max_clock_mhz": 5300.0,
         "package_power_limit_w": 125.0,
-    }
+    }  # fmt: skip
 
 
 def test_the_nominal_clock_of_cppc(tmp_path: Path) -> None:

@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 from drivelab.archive.kinds import is_kept
 from drivelab.campaign.planning import Campaign
+from drivelab.campaign.study_facts import broken_level
+from drivelab.campaign.study_facts import looks as history_of
 from drivelab.core.errors import UserError
 from drivelab.criteria.repeats import look_level
-from drivelab.plan.design import LOOKS, NO_PLATFORM, Design, Growth
+from drivelab.plan.design import JUDGED, LOOKS, NO_PLATFORM, Design, Growth
 from drivelab.plan.study import Study, load_study
 from drivelab.plan.study_parts import MeasurementChoice
+from drivelab.recording.writer import write_json
 
 DRIVES, MEASUREMENTS, PLATFORMS = ("a", "b", "c"), ("m", "n"), ("p", "q")
 
@@ -204,6 +207,27 @@ def test_another_plan_after_a_look_is_refused(project: Path) -> None:
         growing("{least: 3, most: 6, until: decided}")
 
 
+def test_what_changes_after_a_look_costs_the_confidence(project: Path) -> None:
+    def level(runs: str, analysis: str = "", more: str = "") -> str:
+        history = history_of(study := growing(runs, f"{more}analysis: {{{analysis}}}\n"))
+        write_json(study.results / JUDGED, {"looks": history})
+        return broken_level(history)
+
+    assert level("1") == level("3") == level("3") == "", "a single run has no verdict"
+    lost = "; the confidence of 95 % no longer holds"
+    assert level("5").startswith(f"runs changed after a look: 3, then 5{lost} (a growing study, `runs: {{least: 3, ")
+    assert level("6").startswith(f"runs changed after a look: 3, then 5, then 6{lost}")
+    assert level("3") == "", "the plan of the first look is as it was"
+    assert level("3", "margin: 10%") == f"margin changed after a look: 5 %, then 10 %{lost}"
+    assert "confidence changed after a look: 95 %, then 90 %" in level("3", "confidence: 90%")
+    assert "basis changed after a look: op7, then op28" in level("3", more="basis: op28\n")
+    (project / "results/mine" / JUDGED).unlink()
+    assert level(GROWS) == ""
+    looked(**{"pts-iops": 4, "soak": 3})
+    assert level(GROWS) == "", "a run that the study's own rule adds"
+    assert level("5").startswith(f"runs changed after a look: 3 to 5, then 5{lost}")
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -227,3 +251,4 @@ def test_looks_are_written_as_they_are_read(project: Path) -> None:
 
 def test_an_archive_keeps_the_looks() -> None:
     assert is_kept("results/mine/looks.json")
+    assert is_kept("results/mine/judged.json")

@@ -34,20 +34,15 @@ STRUCTURES = {
     "result_record": RESULT_RECORD,
 }
 NUMBERS = {
-    "FUA": engine_records.FUA,
-    "LONGEST_TRANSFER_BYTES": engine_records.LONGEST_TRANSFER_BYTES,
-    "MOST_IN_FLIGHT": MOST_IN_FLIGHT,
-    "RESULTS_HEADER_BYTES": engine_records.RESULTS_HEADER_BYTES,
+    "FUA": engine_records.FUA, "LONGEST_TRANSFER_BYTES": engine_records.LONGEST_TRANSFER_BYTES,
+    "MOST_IN_FLIGHT": MOST_IN_FLIGHT, "RESULTS_HEADER_BYTES": engine_records.RESULTS_HEADER_BYTES,
     **{name.upper().replace("-", "_"): code for name, code in engine_records.OPERATION_CODES.items()},
     "OPERATIONS": len(engine_records.OPERATION_CODES),
     **{name.upper().replace(" ", "_"): code for code, name in enumerate(engine_records.STATES)},
-    "NOT_ISSUED": engine_records.NOT_ISSUED,
-    "ISSUED": engine_records.ISSUED,
-    "COMPLETED": engine_records.COMPLETED,
-    "NOT_WAITED": engine_records.WAITED_FOR.index(""),
-    "WAITED_FOR_DEPTH": engine_records.WAITED_FOR.index("depth"),
+    "NOT_ISSUED": engine_records.NOT_ISSUED, "ISSUED": engine_records.ISSUED, "COMPLETED": engine_records.COMPLETED,
+    "NOT_WAITED": engine_records.WAITED_FOR.index(""), "WAITED_FOR_DEPTH": engine_records.WAITED_FOR.index("depth"),
     "WAITED_FOR_DEPENDENCY": engine_records.WAITED_FOR.index("dependency"),
-}
+}  # fmt: skip
 
 
 def test_the_layout_in_c_is_the_same(tmp_path: Path) -> None:

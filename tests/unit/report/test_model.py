@@ -456,11 +456,13 @@ def test_the_first_screen_of_few_recordings_calls_nothing_faster(tables: Tables,
 def test_a_study_of_one_drive_has_its_values_and_no_comparison(tables: Tables, plans: Plans) -> None:
     single = {name: frame[frame.drive == "op7"] if "drive" in frame else frame for name, frame in tables.items()}
     single["deltas"] = tables["deltas"].iloc[:0]
-    report = build(single, {"name": "single"}, [plan for plan in plans if plan["drive"] == "op7"], [], None)
+    study = {"name": "single", "level": "the level is lost"}
+    report = build(single, study, [plan for plan in plans if plan["drive"] == "op7"], [], None)
     assert report.lead == ("Only op7 was measured, so there is no comparison.",)
     assert report.verdict_table is None
     assert len(report.pages) == 3
     assert plain(report.sentence).startswith(
         "op7 reaches 1,430 IOPS at random write 4 KiB, QD16 (95 % interval: 1,400 to"
     )
+    assert report.sentence.endswith(" The level is lost.")
     assert report.chart() is not None

@@ -25,15 +25,10 @@ ROW: dict[str, Any] = {
     "mount_options": None, "device": "/dev/disk",
 }  # fmt: skip
 _VALUES: dict[str, Any] = {
-    "string": "x",
-    "bool": True,
-    "int32": 7,
-    "int64": 1 << 60,
-    "double": 0.1,
-    "timestamp[ms, tz=UTC]": pd.Timestamp("2026-01-02T03:04:05.678Z"),
-    "list<item: double>": [0.1, 0.2],
+    "string": "x", "bool": True, "int32": 7, "int64": 1 << 60, "double": 0.1,
+    "timestamp[ms, tz=UTC]": pd.Timestamp("2026-01-02T03:04:05.678Z"), "list<item: double>": [0.1, 0.2],
     "list<item: string>": ["a", "b"],
-}
+}  # fmt: skip
 
 
 def drives(**changed: Any) -> pd.DataFrame:

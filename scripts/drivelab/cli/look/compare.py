@@ -63,7 +63,7 @@ def add_parser(commands: Any) -> None:
         "--study", type=Path, metavar="FILE", help="study file to take results folder, margin and confidence from"
     )
     parser.add_argument("--results", type=Path, metavar="DIR", help="results folder (default: the study's, or results)")
-    parser.add_argument("--margin", metavar="SHARE", help="smaller differences count as the same (default: 5%%)")
+    parser.add_argument("--margin", metavar="SHARE", help="ignore smaller differences (default: the study's, or 5%%)")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print everything as JSON")
     form.add_argument("--markdown", action="store_true", help="print a table in Markdown, as for a pull request")
@@ -87,12 +87,12 @@ def add_parser(commands: Any) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from drivelab.explore.compare import compare
+    from drivelab.explore.compare import WITHIN_DATES, compare
     from drivelab.explore.comparison_lines import failing, junit, markdown
     from drivelab.explore.row_selection import parse
 
-    results, terms = _terms(options)
     selectors = [parse(text) for text in options.selectors]
+    results, terms = _terms(options, selectors)
     if options.datasheet is not None:
         return _compare_with_data_sheet(options, selectors, results)
     if len(selectors) < 2:
@@ -111,7 +111,8 @@ def _compare(options: argparse.Namespace) -> int:
         return DIFFERENCES_FORBIDDEN
     found = failing(comparisons, options.fail_on)
     for key, number in found.items():
-        print(f"drivelab: {counted(number, 'test')} {key}, which --fail-on refuses", file=sys.stderr)
+        limit = f"; {WITHIN_DATES}" if any(WITHIN_DATES in comparison.labels for comparison in comparisons) else ""
+        print(f"drivelab: {counted(number, 'test')} {key}, which --fail-on refuses{limit}", file=sys.stderr)
     return min((FAILED[key] for key in found), default=0)
 
 
@@ -146,21 +147,22 @@ def outcomes(text: str) -> list[str]:
     return text.split(",")
 
 
-def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
-    from drivelab.explore.compare import Terms
+def _terms(options: argparse.Namespace, selectors: Sequence[Selector]) -> tuple[Path, Terms]:
+    from drivelab.explore.compare import Terms, study_terms
     from drivelab.plan.places import ROOT, restored_folder
 
-    results, judged = Path("results"), {}
+    results, judged = options.results or Path("results"), {}
     if options.study is not None:
         from drivelab.plan.study import load_study
 
         study = load_study(options.study)
-        results = (restored_folder(options.study) or ROOT) / study.results
+        results = options.results or (restored_folder(options.study) or ROOT) / study.results
         judged = {name: getattr(study, name) for name in ("margin_pct", "rse_threshold_pct")}
         judged["confidence_pct"] = study.verdict_confidence_pct
     if options.margin is not None:
         judged["margin_pct"] = margin_pct(options.margin)
-    return options.results or results, Terms(**judged, forbid=options.forbid_differences)
+    judged = study_terms(selector.folder or results for selector in selectors) | judged
+    return results, Terms(**judged, forbid=options.forbid_differences)
 
 
 def margin_pct(text: str) -> float:
@@ -220,18 +222,16 @@ def headline(comparison: Comparison) -> str:
     adjusted = f"adjusted for {counted(number, 'comparison')}: {once}" if number else "no value could be tested"
     return (
         f"{comparison.comparison} against {comparison.basis}: {counts}{f'; largest: {most}' if most else ''} "
-        f"(margin {terms.margin_pct:g} %, confidence {terms.confidence_pct:g} %, {adjusted})"
+        f"(margin {terms.margin_pct:g} %, confidence {terms.confidence_pct:.4g} %, {adjusted})"
     )
 
 
 def _show(comparisons: Sequence[Comparison], options: argparse.Namespace) -> None:
-    from rich.markup import escape
-
     from drivelab.core.terminal import say, wide_console
     from drivelab.explore.comparison_lines import origin_lines, print_values
 
     def put(text: str, style: str = "") -> None:
-        console.print(escape(text), style=style)
+        console.print(text, style=style, markup=False)
 
     console = wide_console()
     for comparison in comparisons:
@@ -248,9 +248,8 @@ def _show(comparisons: Sequence[Comparison], options: argparse.Namespace) -> Non
         for line, style in _condition_lines(comparison):
             put(line, style)
     exclusions = [row for comparison in comparisons for row in comparison.exclusions.itertuples()]
-    for line in dict.fromkeys(
-        f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}" for row in exclusions
-    ):
+    excluded = [f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}" for row in exclusions]
+    for line in dict.fromkeys(excluded):
         put(line, "yellow")
     print_values(comparisons, names)
     remarks = [note for comparison in comparisons for row in comparison.deltas["remarks"] for note in row]
@@ -258,8 +257,7 @@ def _show(comparisons: Sequence[Comparison], options: argparse.Namespace) -> Non
         put(f"Note: {note}.", "dim")
     for comparison in comparisons if options.conditions else ():
         console.print()
-        columns = ("condition", names[basis], names[comparison.comparison], "")
-        print_table(columns, _conditions(comparison))
+        print_table(("condition", names[basis], names[comparison.comparison], ""), _conditions(comparison))
     if options.origin:
         say("\nWhere the values come from; 'drivelab verify RECORDING' checks a recording:", *origin_lines(comparisons))
 
@@ -277,8 +275,7 @@ def _condition_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for facet, rows in comparison.intended[inert].groupby("facet", sort=False):
         yield f"Differs, but cannot act: {_facets(rows)}: {reason(str(facet))}", ""
     if unknown:
-        them = "it" if unknown == 1 else "them"
-        yield f"{not_recorded_words(unknown)} and may differ; --conditions lists {them}", ""
+        yield f"{not_recorded_words(unknown)} and may differ; --conditions lists {'it' if unknown == 1 else 'them'}", ""
     if comparison.labels:
         yield f"Labels: {', '.join(comparison.labels)}", "yellow"
     if comparison.measurements:

@@ -19,6 +19,7 @@ from drivelab.campaign.check import check_engines
 from drivelab.campaign.outlook import headline, outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.campaign.results_folder import refuse_foreign, require_writable, set_torn_aside
+from drivelab.campaign.study_facts import broken_level, looks
 from drivelab.cli.measure import cluster
 from drivelab.cli.measure.plan import growth_lines
 from drivelab.cli.measure.progress_view import ProgressView
@@ -286,7 +287,9 @@ def _print_result(campaign: Campaign, seconds: float) -> None:
     tables = campaign.study.results / "tables"
     recordings = [planned.plan.recording for planned in campaign.plans]
     headlines = first_headlines(headline_inputs(tables, recordings, campaign.study.basis))
-    say(*(f"  {line}" for line in headlines), left_out_words(tables / "exclusions.parquet"))
+    level = broken_level(looks(campaign.study))
+    warning = [f"warning: {level}"] if level else []
+    say(*(f"  {line}" for line in headlines), left_out_words(tables / "exclusions.parquet"), *warning)
 
 
 _QUESTION = "Wait until the machine is idle (w), continue now (c), or stop (s)? [w] "
