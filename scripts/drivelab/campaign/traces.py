@@ -114,10 +114,7 @@ def add_application(plan: Plan, name: str, source: str, traces: Path) -> Plan:
         capacity_bytes = DriveModel.from_mapping(plan.drive, model).capacity_bytes
         applications.refuse_small_drive(spec, capacity_bytes, f"{source}: drive '{plan.drive}'")
     subject: dict[str, Any] = {**plan.subject, "application": spec.to_mapping()}
-    context: dict[str, Any] = {
-        **plan.context,
-        "application": {"title": spec.title, "requires": dict(spec.requires)},
-    }
+    context: dict[str, Any] = {**plan.context, "application": {"title": spec.title, "requires": dict(spec.requires)}}
     if plan.clock == "virtual":
         trace = stand_in.find(name, traces, source)
         subject["stand_in"] = {"trace": trace.name, "trace_sha256": trace.sha256, "choice": stand_in.CHOICE}

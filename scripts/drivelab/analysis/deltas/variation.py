@@ -73,10 +73,7 @@ def terms_of(logs: Floats) -> list[Term]:
         return [Term(1.0, shared, repeats - 1)]
     rest = logs - logs.mean(axis=1, keepdims=True) - logs.mean(axis=0) + logs.mean()
     freedom = (repeats - 1) * (cells - 1)
-    return [
-        Term(1 / cells, shared, repeats - 1),
-        Term(1 - 1 / cells, float((rest**2).sum()) / freedom, freedom),
-    ]
+    return [Term(1 / cells, shared, repeats - 1), Term(1 - 1 / cells, float((rest**2).sum()) / freedom, freedom)]
 
 
 def variation_table(values: Iterable[Mapping[str, Any]], models: Mapping[str, str]) -> pd.DataFrame:

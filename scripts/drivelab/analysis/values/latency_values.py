@@ -52,11 +52,7 @@ def percentiles_us(bins: pd.DataFrame, percents: Sequence[float] | Floats) -> Fl
     return percentiles_of(merged["latency_ns"].to_numpy() / 1000, merged["count"].to_numpy(), percents)
 
 
-def percentiles_of(
-    latencies: Floats,
-    counts: npt.NDArray[np.int64],
-    percents: Sequence[float] | Floats,
-) -> Floats:
+def percentiles_of(latencies: Floats, counts: npt.NDArray[np.int64], percents: Sequence[float] | Floats) -> Floats:
     """Return the percentiles of ascending latencies that occur so often, one for each of `percents`."""
     reached = counts.cumsum()
     # 99.9 % of 1000 must be 999 despite rounding
