@@ -100,17 +100,17 @@ SCENARIOS = (
     Scenario("runs differ by 3 %, random order", blocks_pct=3),
     Scenario("runs differ by 3 %, random order, 6 recordings", blocks_pct=3, recordings=6),
     Scenario("percentiles from bins", shared_pct=0.2, own_pct=0.2, rounds_pct=0.2, binned=True),
-    Scenario("decays to the same end, constants 3 and 8", courses=(decay(3), decay(8))),
-    Scenario("decays to the same end, constants 2 and 2", courses=(decay(2), decay(2))),
-    Scenario("decays to the same end, constants 10 and 20", courses=(decay(10), decay(20))),
-    Scenario("+10 % in all cells, 3 % between recordings", shared_pct=0, own_pct=3, unequal=0, faster_pct=10),
+    Scenario("decays, constants 3 and 8", courses=(decay(3), decay(8))),
+    Scenario("decays, constants 2 and 2", courses=(decay(2), decay(2))),
+    Scenario("decays, constants 10 and 20", courses=(decay(10), decay(20))),
+    Scenario("+10 %, 3 % between recordings", shared_pct=0, own_pct=3, unequal=0, faster_pct=10),
     Scenario("the same, 5 recordings", shared_pct=0, own_pct=3, unequal=0, faster_pct=10, recordings=5),
     Scenario("+10 % in a quarter of the cells, 3 %", shared_pct=0, own_pct=3, faster_pct=10, differing=0.25),
-    Scenario("+10 % in all cells, as a whole 3 %", shared_pct=3, own_pct=0.3, faster_pct=10),
-    Scenario("+7 % in all cells, margin 5 %", faster_pct=7),
-    Scenario("+10 % in all cells, runs differ by 3 %, random order", faster_pct=10, blocks_pct=3),
+    Scenario("+10 %, as a whole 3 %", shared_pct=3, own_pct=0.3, faster_pct=10),
+    Scenario("+7 %, margin 5 %", faster_pct=7),
+    Scenario("+10 %, runs differ by 3 %, random order", faster_pct=10, blocks_pct=3),
     Scenario("the same, 6 recordings", faster_pct=10, blocks_pct=3, recordings=6),
-    Scenario("+10 % in all cells, decays with constants 2 and 2", faster_pct=10, courses=(decay(2), decay(2))),
+    Scenario("+10 %, decays, constants 2 and 2", faster_pct=10, courses=(decay(2), decay(2))),
     *(Scenario(f"load during {share:.0%} of the values of {drives}, {how}", disturbed=share, of=of, effect=effect)
       for share in (0.1, 0.25, 0.5) for of, drives in (("b", "one drive"), ("ab", "both"))
       for effect, how in (((1.0, 1.0), "full effect"), ((0.0, 1.0), "some effect"), ((-1.0, 1.0), "either way"))),
@@ -268,22 +268,22 @@ def lines(studies: int) -> Iterator[str]:
 
 
 COURSES = {
-    **{f"none and {constant}": (LEVEL, decay(constant)) for constant in (2, 4, 10, 20, 40)},
-    **{f"none and {constant}, from 1.3 times": (LEVEL, decay(constant, 1.3)) for constant in (2, 10, 20, 40)},
+    **{f"{constant}": (LEVEL, decay(constant)) for constant in (2, 4, 10, 20, 40)},
+    **{f"{constant}, from 1.3": (LEVEL, decay(constant, 1.3)) for constant in (2, 10, 20, 40)},
     **{f"{one} and {other}": (decay(one), decay(other)) for one, other in ((2, 2), (3, 8), (6, 20), (20, 40))},
-    **{f"none and the power -{power}": (LEVEL, 1 + 2 * (NUMBER + 1) ** -power) for power in (0.5, 1)},
-    **{f"none and a plateau {above:.0%} above the end": (
+    **{f"power -{power}": (LEVEL, 1 + 2 * (NUMBER + 1) ** -power) for power in (0.5, 1)},
+    **{f"plateau {above:.0%}": (
         LEVEL, 1 + (2 - above) * np.exp(-NUMBER / 1.5) + above / (1 + np.exp(NUMBER - 20))) for above in (0.15,)},
-    **{f"none and a dip of 30 % every {period} rounds": (
+    **{f"dips every {period}": (
         LEVEL, np.where(np.arange(len(NUMBER) + period - 1) % period, 1, 0.7) / (1 - 0.3 / period))
         for period in (3, 6, 8, 12)},
 }  # fmt: skip
-"""Rounds of two drives of the same end, or mean: time constants from three times the end, unless named otherwise."""
+"""Rounds of two drives of the same end, or mean, the first one steady: time constants, from three times the end."""
 _SIX = Scenario("", cells=6, kinds=1, shared_pct=0.5, own_pct=0.5, rounds_pct=2, correlation=0)
 SETTLING = (
     *(replace(_SIX, name=name, courses=courses) for name, courses in COURSES.items()),
     *(replace(_SIX, name=f"{name}, 1 cell", courses=COURSES[name], cells=1)
-      for name in ("none and 40", "none and 20, from 1.3 times", "none and 40, from 1.3 times")),
+      for name in ("40", "20, from 1.3", "40, from 1.3")),
     *(replace(_SIX, name=f"steady, +{faster} %, rounds scatter by {noise} % and correlate by {correlation}",
               courses=(LEVEL, LEVEL), faster_pct=faster, rounds_pct=noise, correlation=correlation)
       for faster in (0, 20) for noise, correlation in ((1, 0), (2, 0), (5, 0), (2, 0.3))),
@@ -306,7 +306,7 @@ def settling(scenario: Scenario, studies: int, seed: int) -> Floats:
 
 def settling_lines(studies: int) -> Iterator[str]:
     """Yield the lines of the table of drives that may not have settled, for 3 and 5 recordings, in percent."""
-    yield "|time constants|beyond by the windows alone|beyond|different|weaker|\n|---|---|---|---|---|"
+    yield "|drives|windows alone|beyond|different|weaker|\n|---|---|---|---|---|"
     for number, scenario in enumerate(SETTLING):
         few, more = (settling(replace(scenario, recordings=count), studies, number) for count in (3, 5))
         shares = "|".join(f"{100 * of_few:.0f}, {100 * of_more:.0f}" for of_few, of_more in zip(few, more, strict=True))
