@@ -26,8 +26,7 @@ class Event:
 
     time_ns: int
     number: int
-    is_: set[str]
-    """Names from CATEGORIES."""
+    is_: set[str]  # names from CATEGORIES
     begin: int
     length: int
     pid: int

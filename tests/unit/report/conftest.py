@@ -16,6 +16,7 @@ from drivelab.report.document import Report
 from drivelab.report.numbers import TIMES
 from drivelab.tables.labels import KINDS
 from drivelab.tables.schemas import SHAPE
+from drivelab.tables.windows import ASYMPTOTES
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width="640" height="400" fill="#eee"/></svg>'
 MIXES, BLOCKS = (0, 65, 100), (4096, 65536, 1048576)
@@ -68,7 +69,7 @@ def summary_row(drive: str, measurement: str, cell: str, metric: str, value: flo
         "kind": KINDS[metric], "unit": UNITS.get(metric, "us"), "value": value,
         "n": 5, "rse_pct": None, "spread_low": value * 0.97, "spread_high": value * 1.03, "statistic": "window average",
         "samples": [value * factor for factor in (0.97, 0.99, 1.0, 1.01, 1.03)], "scope": "rounds", "mad": value * 0.01,
-        "interval_low": value * 0.98, "interval_high": value * 1.02, "asymptote_pct": None,
+        "interval_low": value * 0.98, "interval_high": value * 1.02, **dict.fromkeys(ASYMPTOTES),
         "disturbance_pct": None,
         "evidence": [f"{recording(drive, measurement)}/cells/0-round{round_:02d}-cell00" for round_ in range(4, 9)],
         "verdict": "steady", "taint_reason": None, "host_limit": None, "reduced": True, "virtual": True,
@@ -137,7 +138,8 @@ def steady_state() -> pd.DataFrame:
                 "allowed_data_excursion": 0.2 * average, "measured_data_excursion": 0.035 * average,
                 "allowed_slope_excursion": 0.1 * average, "measured_slope_excursion": 0.022 * average,
                 "slope": -0.0055 * average, "intercept": 1.033 * average, "residual_drift_pct": -2.2,
-                "asymptote_pct": -3.4,
+                "asymptote_low_pct": -3.4,
+                "asymptote_high_pct": 0.0,
             })  # fmt: skip
     return pd.DataFrame(rows)
 

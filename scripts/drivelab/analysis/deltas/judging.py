@@ -18,8 +18,6 @@ from drivelab.criteria.repeats import FEWEST
 _WITHIN_SCATTER = "the difference is within the scatter of the recordings"
 _BY_CHANCE = "different alone, not after adjusting for all comparisons"
 _NOT_SURELY_WITHIN = "within the margin alone, not after adjusting for all comparisons"
-UNSETTLED = "not settled: the fitted asymptotes of the windows contradict it; precondition longer"
-"""A doubt that more recordings do not settle."""
 
 
 def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, confidence_pct: float) -> pd.DataFrame:
@@ -28,9 +26,9 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     `difference` and `equivalence` have the index of `table`. A pair without an adjusted p-value keeps its verdict and
     doubts, and gets the interval of the confidence alone.
 
-    Drives that have not settled may differ less, or more, than in their windows. A difference of which the fitted
-    asymptotes keep less than half becomes CANNOT_TELL, as does SAME if they lie beyond the margin; a difference that
-    they have within the margin becomes FASTER or SLOWER.
+    A drive that has not settled may move the ratio by `least_move` to `most_move`, and a verdict holds for the worst of
+    these: `asymptote_delta_pct`. A difference that may lose more than half becomes CANNOT_TELL, as does SAME if it may
+    leave the margin; a difference that may come within the margin becomes FASTER or SLOWER.
 
     A pair with a disturbance of known size keeps its doubts. Its tests and intervals include the disturbance, and it is
     CANNOT_TELL unless its interval lies wholly beyond or wholly within the margin.
@@ -42,14 +40,15 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     differs = ~same & (difference.p <= alpha).to_numpy()
     outside = np.select([same, differs], [2 * equivalence.critical, difference.critical], alpha)
     low, high = interval(ratios_by_pair, outside)
-    better = ratios_by_pair.logs > 0
-    settled = np.log1p(table["asymptote_delta_pct"].to_numpy(dtype=float) / 100)
-    settled = np.where(np.isfinite(settled), settled, ratios_by_pair.logs)
     logs = ratios_by_pair.logs
-    explained = settled * np.sign(logs) < np.abs(settled - logs)  # the larger part of the difference is still to settle
-    unsettled = (same & (np.abs(settled) > margin)) | (differs & explained)
-    same, differs = same & ~unsettled, differs & ~unsettled
-    beyond = differs & ((low > margin) | (high < -margin)) & (np.abs(settled) > margin)
+    better = logs > 0
+    least, most = (logs + table[name].to_numpy(dtype=float) for name in ("least_move", "most_move"))
+    worst = np.where(np.where(same, np.abs(least) > np.abs(most), better), least, most)
+    settled = np.where(np.isfinite(worst), worst, logs)
+    kept = settled * np.sign(logs)
+    not_settled = (same & (np.abs(settled) > margin)) | (differs & (kept < np.abs(logs) / 2))
+    same, differs = same & ~not_settled, differs & ~not_settled
+    beyond = differs & ((low > margin) | (high < -margin)) & (kept > margin)
     disturbed = table["disturbance_pct"].notna().to_numpy()
     differs &= ~disturbed | beyond
     verdicts = np.select(
@@ -59,15 +58,17 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     )
     undecided = difference.p.notna().to_numpy() & (verdicts == "")
     within, by_chance = table["equivalence_p"] <= alpha / 2, table["p_value"] <= alpha
-    reasons = np.select([unsettled, within, by_chance], [UNSETTLED, _NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
+    choices = [table["unsettled"], _NOT_SURELY_WITHIN, _BY_CHANCE]
+    reasons = np.select([not_settled, within, by_chance], choices, _WITHIN_SCATTER)
     recordings = table[["basis_n", "comparison_n"]].min(axis=1).to_numpy(dtype=float)
     few = (recordings < FEWEST) & (table["delta_pct"].notna() & (table["verdict"] == CANNOT_TELL)).to_numpy()
     few &= [not any(doubt.startswith(NOT_SETTLED_BY_MORE) for doubt in found) for found in table["doubts"]]
     needed = np.where(few, FEWEST, np.inf)
-    open_ = undecided & ~unsettled
+    open_ = undecided & ~not_settled
     needed[open_] = recordings_needed(ratios_by_pair.chosen(open_), recordings[open_], margin, alpha)
     needed[disturbed & (np.abs(logs) - ratios_by_pair.unsure <= margin)] = np.inf  # an idle host decides them
     return table.assign(
+        asymptote_delta_pct=percent(worst),
         interval_low_pct=percent(low),
         interval_high_pct=percent(high),
         p_adjusted=difference.p,
