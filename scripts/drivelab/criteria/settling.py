@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy import special
 
 Floats = npt.NDArray[np.float64]
 Groups = npt.NDArray[np.intp]
 
-FEWEST_ROUNDS = 5
-"""Fewest rounds for a fit of three parameters."""
+FEWEST_ROUNDS = 5  # for a fit of three parameters
 _FALSE_ALARM = 0.005  # chance of an approach in independent values without one, for one shape
 _POSSIBLE = 4.0  # variances by which the squares of a possible shape exceed those of the best one (95 %)
 _LEAST_END = 0.1  # smallest end, relative to the window (ours): a fall in a straight line has none
@@ -41,10 +41,10 @@ def to_asymptotes(rates: Floats, window: int | Groups, alike: Sequence[Groups] =
     weights, total = inverse**2, (inverse**2).sum(axis=1, keepdims=True)
     mean, mean_decay = inverse.sum(axis=1, keepdims=True) / total, weights @ decays / total
     of_decay, of_both = weights @ decays**2 - total * mean_decay**2, inverse @ decays - total * mean_decay * mean
-    parts = of_decay, of_both, rounds - total * mean**2, rounds - 1.0
+    parts = [pd.DataFrame(part) for part in (of_decay, of_both, rounds - total * mean**2, rounds - 1.0)]
     found = [np.zeros((len(rates), 1))]
     for groups in alike or [np.arange(len(rates))]:
-        decay, both, squares, freedom = (np.equal.outer(groups, groups).astype(float) @ part for part in parts)
+        decay, both, squares, freedom = (part.groupby(groups).transform("sum").to_numpy() for part in parts)
         amplitude, freedom = both / np.maximum(decay, 1e-12), np.maximum(freedom - 2, 1.0)
         rest = np.maximum(squares - amplitude * both, 0.0)
         best = rest.min(axis=1, keepdims=True)
