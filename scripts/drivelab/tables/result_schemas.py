@@ -41,7 +41,8 @@ DELTAS = schema(
     "int32: basis_n comparison_n",  # recordings on each side
     "float: delta_pct?",  # positive: the comparison is better; null: not compared
     "float: interval_low_pct? interval_high_pct?",  # confidence interval of delta_pct; null: too few recordings
-    "float: asymptote_delta_pct?",  # delta_pct with the possible ends that are worst for the verdict
+    "float: asymptote_low_pct? asymptote_high_pct?",  # lowest and highest delta_pct at possible ends
+    "str: unsettled?",  # doubt of a verdict that does not hold there
     "float: disturbance_pct?",  # by how much load of others may have changed the ratio; the interval includes it
     "float: log_error? freedom?",  # standard error of log(comparison / basis), and its degrees of freedom
     "float: p_value? p_adjusted?",  # of no difference; adjusted for all testable comparisons, else null

@@ -116,7 +116,7 @@ def deltas(summary: pd.DataFrame) -> pd.DataFrame:
             "measurement": name[0], "protocol": name[0], "cell_label": name[1], "metric": name[2], "kind": basis.kind,
             "unit": basis.unit, "basis": "op7", "comparison": "op28", "basis_value": basis.value,
             "comparison_value": other.value, "basis_n": basis.n, "comparison_n": other.n, "delta_pct": delta_pct,
-            **dict.fromkeys((*SHAPE, "asymptote_delta_pct", "disturbance_pct")), "interval_low_pct": delta_pct - 4,
+            **dict.fromkeys((*SHAPE, *ASYMPTOTES, "unsettled", "disturbance_pct")), "interval_low_pct": delta_pct - 4,
             "interval_high_pct": delta_pct + 4, "p_value": 0.001 if apart else 0.9,
             "p_adjusted": 0.002 if apart else 0.95, "equivalence_p": 0.99 if apart else 0.01,
             "equivalence_p_adjusted": 0.99 if apart else 0.02, "margin_pct": 5.0, "verdict": verdict,

@@ -110,8 +110,8 @@ def deltas_table(
     moves = pairs["kind"].map(_SIGNS).to_numpy(float)[:, None] * (ends["comparison"] - ends["basis"][:, ::-1])
     tested = {
         "delta_pct": pd.Series(percent(ratios_by_pair.logs), index=pairs.index).where(allowed),
-        "least_move": np.where(comparable, moves.min(axis=1), np.nan),
-        "most_move": np.where(comparable, moves.max(axis=1), np.nan),
+        "asymptote_low_pct": np.where(comparable, percent(ratios_by_pair.logs + moves.min(axis=1)), np.nan),
+        "asymptote_high_pct": np.where(comparable, percent(ratios_by_pair.logs + moves.max(axis=1)), np.nan),
         "unsettled": [unsettled(pair, both) for pair, *both in zip(records, *ends.values(), strict=True)],
         "disturbance_pct": pairs["disturbance_pct"],
         "log_error": pd.Series(ratios_by_pair.errors, index=pairs.index),

@@ -14,6 +14,7 @@ from drivelab.analysis.deltas.recordings import Floats, Ratios
 from drivelab.analysis.values.latency_values import HALF_BIN, NINES
 from drivelab.analysis.verdict import CANNOT_TELL, FASTER, FASTER_BEYOND, SAME, SLOWER, SLOWER_BEYOND
 from drivelab.criteria.repeats import FEWEST
+from drivelab.tables.windows import ASYMPTOTES
 
 _WITHIN_SCATTER = "the difference is within the scatter of the recordings"
 _BY_CHANCE = "different alone, not after adjusting for all comparisons"
@@ -26,9 +27,9 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     `difference` and `equivalence` have the index of `table`. A pair without an adjusted p-value keeps its verdict and
     doubts, and gets the interval of the confidence alone.
 
-    A drive that has not settled may move the ratio by `least_move` to `most_move`, and a verdict holds for the worst of
-    these: `asymptote_delta_pct`. A difference that may lose more than half becomes CANNOT_TELL, as does SAME if it may
-    leave the margin; a difference that may come within the margin becomes FASTER or SLOWER.
+    Drives that have not settled may still move the ratio within ASYMPTOTES, and a verdict holds for the worst of these.
+    A difference that may lose more than half becomes CANNOT_TELL, as does SAME if it may leave the margin; a difference
+    that may come within the margin becomes FASTER or SLOWER.
 
     A pair with a disturbance of known size keeps its doubts. Its tests and intervals include the disturbance, and it is
     CANNOT_TELL unless its interval lies wholly beyond or wholly within the margin.
@@ -42,7 +43,7 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     low, high = interval(ratios_by_pair, outside)
     logs = ratios_by_pair.logs
     better = logs > 0
-    least, most = (logs + table[name].to_numpy(dtype=float) for name in ("least_move", "most_move"))
+    least, most = (np.log1p(table[name].to_numpy(dtype=float) / 100) for name in ASYMPTOTES)
     worst = np.where(np.where(same, np.abs(least) > np.abs(most), better), least, most)
     settled = np.where(np.isfinite(worst), worst, logs)
     kept = settled * np.sign(logs)
@@ -68,7 +69,6 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     needed[open_] = recordings_needed(ratios_by_pair.chosen(open_), recordings[open_], margin, alpha)
     needed[disturbed & (np.abs(logs) - ratios_by_pair.unsure <= margin)] = np.inf  # an idle host decides them
     return table.assign(
-        asymptote_delta_pct=percent(worst),
         interval_low_pct=percent(low),
         interval_high_pct=percent(high),
         p_adjusted=difference.p,

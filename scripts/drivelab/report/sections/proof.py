@@ -98,11 +98,11 @@ def delta_proof(inputs: Inputs, delta: Row) -> Proof:
 
 def _delta_facts(row: Row, sides: Mapping[str, Row | None]) -> Iterator[Fact]:
     unit = unit_of(row["metric"], row["unit"])
-    settled, load = row.get("asymptote_delta_pct"), row.get("disturbance_pct")
+    load = row.get("disturbance_pct")
     yield "Delta", quantity(row["delta_pct"], "%") if comparable(row) else "none: the two values cannot be compared"
     yield from _known(
         ("Confidence interval", between(row, "interval", "%", "_pct")),
-        ("Delta at the worst of these ends", "" if settled == row["delta_pct"] else quantity(settled, "%")),
+        ("With the possible ends", between(row, "asymptote", "%", "_pct")),
         ("Load of others", "" if is_missing(load)
          else f"may have changed the ratio by {quantity(load, '%')}; the interval includes it"),
         ("Verdict", str(row["verdict"])),
