@@ -22,8 +22,6 @@ AS_ASKED = {1: "single run", 2: "two runs"}
 SINGLE_SLICE = "single slice"
 TOO_FEW_SLICES = "too few slices"
 """Too few slices of the soak count to judge whether it is steady."""
-FEW_IOS = "fewer than ten I/Os beyond"
-"""Of a percentile, which then says little of the drive."""
 PARTIAL = "partial"
 """A replay that the value uses ended before it issued all requests."""
 INCOMPLETE_WINDOW = "incomplete window"
@@ -35,8 +33,7 @@ LIMIT_OPEN = "limit open"
 
 FINE = frozenset((STEADY, IN_STEADY_WINDOW, RSE_OK, IN_PHASE, IN_CHANGING_PHASE, SINGLE_SLICE, TOO_FEW_SLICES,
                   LIMIT_FOUND, *AS_ASKED.values()))  # fmt: skip
-FAULTS = (PARTIAL, NOT_STEADY, INCOMPLETE_WINDOW, LIMIT_OPEN, FEW_IOS, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH,
-          HOST_LIMITED)  # fmt: skip
+FAULTS = (PARTIAL, NOT_STEADY, INCOMPLETE_WINDOW, LIMIT_OPEN, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH, HOST_LIMITED)
 """Faults, gravest first: a value with several gets the first."""
 
 FASTER_BEYOND = "faster beyond the margin"

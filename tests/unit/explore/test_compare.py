@@ -37,7 +37,7 @@ from drivelab.tables import io
 from drivelab.tables.windows import windows_table
 
 READ = {"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,
-        "runtime_s": 0.2}  # fmt: skip
+        "runtime_s": 0.6}  # fmt: skip
 LOOP = {"loop": {"cells": [READ], "until": {"rounds": 5}, "cold_rounds": 1}}
 READ_US = {"slow": 400, "fast": 100}
 

@@ -29,7 +29,7 @@ HALF_BIN = 1 / 128
 
 
 FEWEST_BEYOND = 10
-"""I/Os beyond a percentile that comparisons need: with fewer, intervals of p99.99 covered 69 to 92 %, not 95 %."""
+"""I/Os beyond a percentile that a value needs: with fewer, intervals of p99.99 covered 69 to 92 %, not 95 %."""
 
 
 def has_ios_beyond(ios: float, percent: float, fewest: int = 1) -> bool:

@@ -17,7 +17,6 @@ from drivelab.analysis.values.recovery import without_idle_time
 from drivelab.analysis.values.rows import RATES, Trust, evidence, key_of, odd, row, rse_verdict
 from drivelab.analysis.verdict import (
     AS_ASKED,
-    FEW_IOS,
     IN_CHANGING_PHASE,
     IN_STEADY_WINDOW,
     INCOMPLETE_WINDOW,
@@ -164,11 +163,6 @@ class _Cell:
         return Trust.of(self.loop.rows.iloc[self.places]) if in_doubt else Trust()
 
     @cached_property
-    def _ios(self) -> float:
-        """Return the fewest I/Os of a round."""
-        return float((self.loop.columns["read_ios"] + self.loop.columns["write_ios"])[self.places].min())
-
-    @cached_property
     def _holes(self) -> list[str]:
         """Return the verdict on a cell that lacks a round of the window. Its average covers another span."""
         rounds = len(set(self.loop.columns["round"][self.places].tolist()))
@@ -180,8 +174,7 @@ class _Cell:
 
     def row(self, label: str, metric: str, value: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row of the table."""
-        few = [] if has_ios_beyond(self._ios, NINES.get(metric, 0), FEWEST_BEYOND) else [FEW_IOS]
-        doubts = self._trust.columns(value["verdict"], metric, value["samples"], self.loop.average, self._holes + few)
+        doubts = self._trust.columns(value["verdict"], metric, value["samples"], self.loop.average, self._holes)
         return row(self.loop.key, label, metric, **{**value, **doubts, "evidence": self._evidence})
 
     def rows(self) -> Iterator[dict[str, Any]]:
@@ -189,10 +182,11 @@ class _Cell:
         loop, label, metrics = self.loop, self.first("cell_label"), list(RATES)
         whole = bool(pd.isna(self.first("part")))
         if loop.reached is None and whole and self.first("threads") * self.first("queue_depth") == 1:
+            ios = float((loop.columns["read_ios"] + loop.columns["write_ios"])[self.places].min())
             metrics += [
                 metric
                 for metric, percent in NINES.items()
-                if not np.isnan(self.floats(metric)).any() and has_ios_beyond(self._ios, percent)
+                if not np.isnan(self.floats(metric)).any() and has_ios_beyond(ios, percent, FEWEST_BEYOND)
             ]
         for metric in metrics:
             values, verdict = self.floats(metric), IN_STEADY_WINDOW

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,6 @@ from drivelab.analysis.values.loop_values import IOPS_PER_WATT, power_words, wit
 from drivelab.analysis.values.rows import RATES, Trust, evidence, key_of, row
 from drivelab.analysis.values.saturation_values import CountedSlices, counted_slices, level
 from drivelab.analysis.verdict import (
-    FEW_IOS,
     IN_CHANGING_PHASE,
     INCOMPLETE_WINDOW,
     NOT_STEADY,
@@ -61,12 +59,13 @@ def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[s
         if (source := power_words(slices)) is not None:
             statistics[IOPS_PER_WATT] = f"{average}, {source}"
         levels = {metric: level(slices, metric) for metric in statistics}
-        averages = ((metric, of.average, list(of.blocks), (), statistics[metric]) for metric, of in levels.items())
-        tails = ((*of_tail, f"percentile of the {counted.words}{load}") for of_tail in _tail(slices, by_step))
+        values = [(metric, of.average, list(of.blocks), statistics[metric]) for metric, of in levels.items()]
+        percentile = f"percentile of the {counted.words}{load}"
+        values += [(metric, value, samples, percentile) for metric, value, samples in _tail(slices, by_step)]
         key, places, trust = key_of(slices), evidence(recording, slices["directory"]), Trust.of(slices)
-        for metric, value, samples, faults, statistic in chain(averages, tails):
+        for metric, value, samples, statistic in values:
             measured = slices[metric].tolist() if metric in slices else []
-            doubts = trust.columns(verdict, metric, measured, partial(_average, slices, metric), faults)
+            doubts = trust.columns(verdict, metric, measured, partial(_average, slices, metric))
             ends = {"spread_low": min(value, *samples), "spread_high": max(value, *samples)}
             yield row(key, label, metric, value=value, samples=samples, scope="slices", evidence=places,
                       statistic=statistic, **ends, **doubts)  # fmt: skip
@@ -94,8 +93,8 @@ def _verdict(counted: CountedSlices, *, changes: bool) -> str:
     return IN_CHANGING_PHASE if changes else NOT_STEADY
 
 
-def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, float, list[float], Sequence[str]]]:
-    """Yield metric, value, those of the parts, and faults of percentiles with an I/O above them."""
+def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, float, list[float]]]:
+    """Yield metric, value and those of the parts of percentiles with enough I/Os above them."""
     latency_us, counts = _by_part(slices, by_step)
     if not len(counts):
         return
@@ -103,8 +102,8 @@ def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, float, li
     values = percentiles_of(latency_us, counts.sum(axis=0), percents).tolist()
     by_part = [percentiles_of(latency_us, part, percents).tolist() for part in counts]
     for metric, percent, value, *samples in zip(_TAIL, percents, values, *by_part, strict=True):
-        if has_ios_beyond(total, percent):
-            yield metric, value, samples, [] if has_ios_beyond(total, percent, FEWEST_BEYOND) else (FEW_IOS,)
+        if has_ios_beyond(total, percent, FEWEST_BEYOND):
+            yield metric, value, samples
 
 
 def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[Floats, _Counts]:
