@@ -37,7 +37,7 @@ def test_draft_is_a_valid_study(project: Path) -> None:
         ("op28", "op7"),
         "op28",
         3,
-        None,
+        1,
     )
     assert [measurement.protocol for measurement in study.measurements] == ["pts-throughput", "pts-write-saturation"]
     assert study.results == Path("results/mine")
