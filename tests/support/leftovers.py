@@ -53,14 +53,12 @@ def kill(*pids: int) -> None:
 
 
 def afflict(command: str, number: signal.Signals, running: subprocess.Popen[str]) -> None:
-    """Send a signal to every process of a command that writes to a device, later ones too, until `running` has ended.
-
-    A fio that waits for its turn has written nothing.
-    """
+    """Signal every process of a command that writes to a device, later ones too, until `running` has ended."""
     while running.poll() is None:
         for pid in processes(command):
             with suppress(ProcessLookupError, FileNotFoundError):
-                if "\nwrite_bytes: 0\n" not in Path(f"/proc/{pid}/io").read_text():
+                written = Path(f"/proc/{pid}/io").read_text().partition("\nwrite_bytes: ")[2].split()[0]
+                if int(written) > 1 << 18:  # a fio that waits for its turn has written its own files only
                     os.kill(pid, number)
         time.sleep(0.01)
 
