@@ -22,7 +22,8 @@ from drivelab.campaign.growth import DECIDED_AT_THE_MARGIN, look
 from drivelab.plan.design import Growth
 
 LEAST, MOST = 3, 9
-HEADLINES = 4  # cells that a study grows for; the others are judged with them
+HEADLINES = 4
+"""Cells that a study grows for; the others are judged with them."""
 STUDY: Any = SimpleNamespace(
     measurements=[SimpleNamespace(name="m")], confidence_pct=CONFIDENCE_PCT, margin_pct=MARGIN_PCT
 )
@@ -46,10 +47,12 @@ class Outcome:
     """One study, or the mean of many."""
 
     recordings: float
-    decided: float  # share of the headline comparisons that are decided at the margin, rightly
+    decided: float
+    """Share of the headline comparisons that are decided at the margin, rightly."""
     false: float
     """1 if anything is called that is not so: a direction, SAME beyond the margin, or beyond the margin within it."""
-    discoveries: float  # share of what is called that is not so; 0 if nothing is called
+    discoveries: float
+    """Share of what is called that is not so; 0 if nothing is called."""
 
 
 def outcome(deltas: pd.DataFrame, truth: Floats, recordings: int) -> Outcome:

@@ -23,13 +23,15 @@ RECORD = np.dtype(
 )  # fmt: skip
 """Record of version 7."""
 WORDS = RECORD.itemsize // 8
-BATCHES = 100_000  # plugs that the generator holds in memory
+BATCHES = 100_000
+"""Plugs that the generator holds in memory."""
 LARGEST_BATCH = 4
 PROCESSES = 16
 REQUEST_NS = 10_000
 IN_FLIGHT = 32
 SECTORS = 1 << 31
-EVENTS_PER_BATCH = 14  # approximate; only the number of chunks depends on it
+EVENTS_PER_BATCH = 14
+"""Approximate; only the number of chunks depends on it."""
 Q, M, G, D, C, P, U, I = (records.ACTIONS.index(letter) for letter in "QMGDCPUI")  # noqa: E741
 Events = npt.NDArray[np.void]
 

@@ -27,7 +27,10 @@ CAPACITY_BYTES = 1 << 40
 SIZES_BYTES = np.array([4, 8, 16, 32, 64, 128, 256], np.int64) << 10
 SIZE_SHARES = (0.55, 0.12, 0.1, 0.08, 0.07, 0.05, 0.03)
 STREAMS = 8
-CAPACITIES_BYTES = {"exact": CAPACITY_BYTES * 2, "modulo": CAPACITY_BYTES // 4}
+CAPACITIES_BYTES = {
+    "exact": CAPACITY_BYTES * 2,
+    "modulo": CAPACITY_BYTES // 4,
+}
 
 
 def write_trace(path: Path, requests: int) -> None:

@@ -42,7 +42,8 @@ from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, REQUESTS, TraceWrit
 
 BLOCK_BYTES = 4096
 MEAN_GAP_NS = 100_000
-LATENCY_NS = 60_000  # latency of each request in the trace; fio gets as many jobs as requests overlap
+LATENCY_NS = 60_000
+"""Latency of each request in the trace; fio gets as many jobs as requests overlap."""
 QUEUED = 1 << (16 + 4)
 """Category of queue events (BLK_TC_QUEUE), which btrecord selects."""
 CLOSE_US = 50

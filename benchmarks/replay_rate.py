@@ -27,7 +27,8 @@ from drivelab.replay.native import EngineOptions, engine_report
 
 BLOCK_BYTES = 4096
 DEPTHS = (1, 8, 32, 128)
-ROUND = 1 << 18  # requests of a schedule that are made at once
+ROUND = 1 << 18
+"""Requests of a schedule that are made at once."""
 MOST_PER_S = 2_000_000
 
 

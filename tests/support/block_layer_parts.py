@@ -26,19 +26,22 @@ class Setup:
     cpus: int = 2
     processes: int = 3
     bios: int = 40
-    has_queue: bool = True  # false for a device such as zram or dm, which completes bios without requests
+    has_queue: bool = True
+    """False for a device such as zram or dm, which completes bios without requests."""
     device_fua: bool = False
     depth: int = 8
     split_sectors: int = 32
     merges: bool = True
     flushes: bool = True
     requeues: bool = True
-    refusals: bool = False  # the driver refuses requests before it starts them: requeues without a dispatch
+    refusals: bool = False
+    """The driver refuses requests before it starts them: requeues without a dispatch."""
     discard_ranges: bool = False
     """The drive accepts discards of several ranges: the kernel merges them in a plug, without an event."""
     partial: bool = True
     errors: bool = True
-    cgroups: bool = True  # some events have a cgroup id, as with `blkcgroup` on; blkparse 1.2 does not count these
+    cgroups: bool = True
+    """Some events have a cgroup id, as with `blkcgroup` on; blkparse 1.2 does not count these."""
     repeats: bool = False
     """Concurrent requests for the same sectors; without merges and overtaking, their order identifies them."""
 
@@ -50,7 +53,8 @@ class Bio:
     sector: int
     sectors: int
     left: int
-    sequences: int = 0  # unfinished flush sequences of its parts
+    sequences: int = 0
+    """Unfinished flush sequences of its parts."""
 
 
 @dataclass(eq=False)
@@ -60,7 +64,8 @@ class Part:
     bio: Bio
     sector: int
     sectors: int
-    begun: bool = False  # whether it is partly completed in the present dispatch
+    begun: bool = False
+    """Whether it is partly completed in the present dispatch."""
 
 
 @dataclass(eq=False)
@@ -68,7 +73,8 @@ class Request:
     word: int
     parts: list[Part]
     mergeable: bool = True
-    steps: list[str] = field(default_factory=list)  # remaining steps of a flush sequence: `flush`, `data`
+    steps: list[str] = field(default_factory=list)
+    """Remaining steps of a flush sequence: `flush`, `data`."""
     sequenced: bool = False
 
     @property

@@ -85,7 +85,8 @@ _SIGNALS = ([signal.SIGKILL], [signal.SIGKILL], [signal.SIGKILL], [signal.SIGTER
             [signal.SIGHUP], [signal.SIGSTOP, signal.SIGKILL])  # fmt: skip
 _FAULTS = (Fault("error", "write"), Fault("error", "read", 4 << 20, 1 << 20), Fault("hang"), Fault("gone"))
 _WORDS = {"error": "Input/output error", "hang": "does not complete", "gone": "No such device"}
-_GENEROUS_S = 1800.0  # time after which a process counts as hanging
+_GENEROUS_S = 1800.0
+"""Time after which a process counts as hanging."""
 
 
 @dataclass
@@ -95,8 +96,10 @@ class Tally:
     kills: Counter[str] = field(default_factory=Counter)
     faults: int = 0
     runs: int = 0
-    rounds: int = 0  # number of times that the study was completed
-    interrupted: int = 0  # cells and fills that were measured again after a kill or a fault
+    rounds: int = 0
+    """Number of times that the study was completed."""
+    interrupted: int = 0
+    """Cells and fills that were measured again after a kill or a fault."""
     signals: Counter[str] = field(default_factory=Counter)
 
     @property

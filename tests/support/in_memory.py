@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 MEMORY = Path("/dev/shm")
-LEAST_BYTES = 1 << 30  # free memory without which the folders are on the disk: a container may have 64 MiB
+LEAST_BYTES = 1 << 30
+"""Free memory without which the folders are on the disk: a container may have 64 MiB."""
 
 
 @contextmanager

@@ -15,19 +15,23 @@ from typing import Any
 from reference_records import Event, cpu_files, raw_records
 from reference_rows import Dispatch, Row, Segment, SequenceEnd
 
-NAME_BYTES = 16  # length of a process name with its final zero, TASK_COMM_LEN
+NAME_BYTES = 16
+"""Length of a process name with its final zero, TASK_COMM_LEN."""
 ZONE_MANAGEMENT = {"zone-reset", "zone-reset-all", "zone-open", "zone-finish", "zone-close"}
 
 
 @dataclass
 class Decoder:
-    from_dispatch: bool = False  # whether requests begin with their dispatch, because the capture has no queue events
+    from_dispatch: bool = False
+    """Whether requests begin with their dispatch, because the capture has no queue events."""
     rows: list[Row] = field(default_factory=list)
     queued: dict[str, list[Segment]] = field(default_factory=dict)
     in_flight: list[Dispatch] = field(default_factory=list)
     empty_flushes: list[Row] = field(default_factory=list)
-    device_flushes: list[int] = field(default_factory=list)  # dispatch times of flush requests in flight
-    last_flush_ns: int | None = None  # dispatch time of the last completed flush request
+    device_flushes: list[int] = field(default_factory=list)
+    """Dispatch times of flush requests in flight."""
+    last_flush_ns: int | None = None
+    """Dispatch time of the last completed flush request."""
     sequence_ends: list[SequenceEnd] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
     dispatches: int = 0

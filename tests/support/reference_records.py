@@ -26,7 +26,8 @@ class Event:
 
     time_ns: int
     number: int
-    is_: set[str]  # names from CATEGORIES
+    is_: set[str]
+    """Names from CATEGORIES."""
     begin: int
     length: int
     pid: int

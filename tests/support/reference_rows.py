@@ -13,7 +13,8 @@ from reference_records import Event
 class Row:
     event: Event
     process: str
-    left: int  # incomplete bytes
+    left: int
+    """Incomplete bytes."""
     dispatch_ns: int | None = None
     complete_ns: int | None = None
     dispatch_id: int | None = None
@@ -50,7 +51,8 @@ class Segment:
     merged: bool = False
     number: int = field(default_factory=itertools.count().__next__)
     """Sequence number in the order of queueing or requeueing."""
-    first: int = 0  # start at dispatch; a partial completion advances `begin`
+    first: int = 0
+    """Start at dispatch; a partial completion advances `begin`."""
 
 
 @dataclass

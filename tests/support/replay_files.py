@@ -29,7 +29,8 @@ from drivelab.replay.engine_records import (
 from drivelab.replay.native import EngineOptions
 
 BLOCK = 4096
-_DISK_SEQUENCE = 0x80081280  # BLKGETDISKSEQ of linux/fs.h
+_DISK_SEQUENCE = 0x80081280
+"""BLKGETDISKSEQ of linux/fs.h."""
 
 
 def make_records(rows: Iterable[Mapping[str, Any]]) -> Records:

@@ -23,10 +23,12 @@ class Rules:
 
     depth_limit: int
     runtime_ns: int | None = None
-    goes_on: bool = False  # whether the engine continues after a failed request
+    goes_on: bool = False
+    """Whether the engine continues after a failed request."""
     tolerance_ns: int = 0
     """Time tolerance of a real-time engine, which cannot separate due requests from nearly due ones."""
-    threads: int = 1  # issuing threads. Each requests its place before it issues, so several may do so in another order
+    threads: int = 1
+    """Issuing threads. Each requests its place before it issues, so several may do so in another order."""
     lateness_ns: int | None = None
     """Largest delay of a due request with its turn and a free slot; None for no limit, in real time."""
 

@@ -77,8 +77,10 @@ class Case:
     change: str
     make: Change
     jobs: Jobs
-    alone: bool = False  # whether the change may matter together with another harmless one
-    runs: bool = False  # whether the tests also run the jobs, and check that nothing remains to do
+    alone: bool = False
+    """Whether the change may matter together with another harmless one."""
+    runs: bool = False
+    """Whether the tests also run the jobs, and check that nothing remains to do."""
 
 
 CASES = (

@@ -23,8 +23,10 @@ class Event:
 
     time_ns: int
     payload: bytes
-    discarded: bool = False  # whether the entry was reserved and discarded; it remains as padding
-    absolute: bool = False  # whether its time is written as an absolute time stamp
+    discarded: bool = False
+    """Whether the entry was reserved and discarded; it remains as padding."""
+    absolute: bool = False
+    """Whether its time is written as an absolute time stamp."""
 
 
 def record(version: int, device: int, *, sector: int, pdu: bytes = b"", action: int = 0x10001, pid: int = 7) -> bytes:

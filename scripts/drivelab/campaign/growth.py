@@ -7,9 +7,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from drivelab.analysis.deltas.doubts import UNSETTLED
 from drivelab.analysis.deltas.inference import one_of_each
-from drivelab.analysis.deltas.judging import ratios_of
+from drivelab.analysis.deltas.judging import UNSETTLED, ratios_of
 from drivelab.analysis.deltas.power import FAINT, may_decide
 from drivelab.analysis.verdict import FASTER, FASTER_BEYOND, SAME, SLOWER, SLOWER_BEYOND
 from drivelab.campaign.planning import Campaign
@@ -94,7 +93,7 @@ def _is_settled_by_runs(row: Row) -> bool:
     if row["verdict"] in (FASTER, SLOWER):  # beyond the margin already, but for what the drives still approach
         mirrored = 100 * math.expm1(-math.log1p(row["margin_pct"] / 100))  # as far from equal as the margin
         return bool(row["interval_low_pct"] <= row["margin_pct"] and row["interval_high_pct"] >= mirrored)
-    return not pd.isna(row["p_adjusted"]) and UNSETTLED not in str(row["doubts"])
+    return row["p_adjusted"] == row["p_adjusted"] and row["p_adjusted"] is not None and UNSETTLED not in row["doubts"]
 
 
 def _may_decide(study: Study, growth: Growth, rows: Sequence[Row]) -> bool:

@@ -120,8 +120,9 @@ def unsound_cells(cells: pd.DataFrame, latency_bins: pd.DataFrame | None = None)
 def missing_cells(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the missing cells of loops and slices of soaks.
 
-    Columns: recording, step, kind, round, cell. The rounds of a step run from 1 to the last one, and each must have
-    every cell that any of them has. Unsound rows are not missing.
+    Columns: recording, step, kind, round, cell.
+    The rounds of a step run from 1 to the last one, and each must have every cell that any of them has. Unsound rows
+    are not missing.
     """
     places = cells.loc[cells["kind"].isin(["loop", "soak"]), _PLACE].drop_duplicates()
     steps = places.groupby(["recording", "step", "kind"], sort=False)

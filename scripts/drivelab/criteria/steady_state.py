@@ -1,8 +1,9 @@
 """Determine steady state by the definition of the SNIA PTS.
 
-PTS: Solid State Storage Performance Test Specification. Within a window of rounds (five in the specification), for
-every tracked variable: the largest value minus the smallest is at most 20 % of their average, and the least-squares
-line rises or falls by at most 10 % of the average from the first round of the window to the last.
+PTS: Solid State Storage Performance Test Specification.
+Within a window of rounds (five in the specification), for every tracked variable: the largest value minus the smallest
+is at most 20 % of their average, and the least-squares line rises or falls by at most 10 % of the average from the
+first round of the window to the last.
 
 This module has no slow imports, because measuring processes use it after every round.
 """
@@ -98,9 +99,10 @@ def determine(
 def is_steady(history: Mapping[str, Sequence[float]], criterion: Mapping[str, Any], not_before: int = 1) -> bool:
     """Say whether every variable is steady over the last window.
 
-    The window must begin at round `not_before` or later. `history` has a value for each round from 1; `criterion` has
-    `window`, `data_excursion` and `slope_excursion`, as in a plan; `not_before` is the first round after an
-    interruption. Raises ValueError as `determine` does, and if the variables have different numbers of rounds.
+    The window must begin at round `not_before` or later.
+    `history` has a value for each round from 1; `criterion` has `window`, `data_excursion` and `slope_excursion`, as in
+    a plan; `not_before` is the first round after an interruption. Raises ValueError as `determine` does, and if the
+    variables have different numbers of rounds.
     """
     rounds = _rounds(history)
     if rounds < criterion["window"] or rounds - criterion["window"] + 1 < not_before:
@@ -113,7 +115,8 @@ def find_window(
 ) -> Window:
     """Return the first window in which all variables are steady.
 
-    Without one, return the last window, marked as not reached. Arguments and errors: see `is_steady`.
+    Without one, return the last window, marked as not reached.
+    Arguments and errors: see `is_steady`.
     """
     rounds = _rounds(values_by_variable)
     reached, last_round = False, rounds

@@ -32,8 +32,9 @@ def own_writes(
 def foreign_writes(line: Mapping[str, Any]) -> dict[str, float]:
     """Return `foreign_written_bytes` and `foreign_discarded_bytes` of a journal line.
 
-    The result is empty if it has no counts. A negative value means that the kernel counted less than the program
-    reports. The result has `unseen_read_bytes` if that is so for reads; reads of others change nothing on the drive.
+    The result is empty if it has no counts.
+    A negative value means that the kernel counted less than the program reports. The result has `unseen_read_bytes` if
+    that is so for reads; reads of others change nothing on the drive.
     """
     if KERNEL not in line or OWN not in line:
         return {}
@@ -104,8 +105,9 @@ DISTURBED = frozenset({"steal", "load"})
 def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
     """Return why the numbers of a cell cannot be trusted, gravest reason first.
 
-    The result is empty for a clean cell. `summary` is from `drivelab.telemetry.time_window`, with `foreign_writes` of
-    the journal line. Each reason begins with one of CAUSES and a colon.
+    The result is empty for a clean cell.
+    `summary` is from `drivelab.telemetry.time_window`, with `foreign_writes` of the journal line. Each reason begins
+    with one of CAUSES and a colon.
     """
     reasons = [f"{FOREIGN}: {words}"] if (words := foreign_words(summary)) else []
     if summary.get("array_other"):

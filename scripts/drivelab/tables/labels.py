@@ -57,8 +57,9 @@ def workload(
 ) -> str:
     """Return the PTS name of a workload, for example `RND 4KiB 65/35`.
 
-    The arguments must fully describe the workload. `block_size_max_bytes` is None or NaN unless the workload has a
-    range of sizes. The column `workload` of the tables has the complete name of any workload.
+    The arguments must fully describe the workload.
+    `block_size_max_bytes` is None or NaN unless the workload has a range of sizes. The column `workload` of the tables
+    has the complete name of any workload.
     """
     largest = None if pd.isna(block_size_max_bytes) else int(block_size_max_bytes)  # type: ignore[arg-type]
     return Cell(pattern, read_share_pct, block_size_bytes, 1, 1, block_size_max_bytes=largest).workload

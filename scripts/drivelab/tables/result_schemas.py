@@ -20,7 +20,7 @@ SUMMARY = schema(
     "str: scope",  # kind of `samples`: "recordings" | "runs" | "rounds" | "slices" | "rates"
     "float: mad?",  # median absolute deviation of `samples`, in `unit`; null for fewer than three
     "float: interval_low? interval_high?",  # 95 % confidence interval of `value`; null for fewer than 3 recordings
-    "float: asymptote_low_pct? asymptote_high_pct?",  # of a window average: possible ends, relative to `value`
+    "float: asymptote_pct?",  # of a window average: fitted asymptote relative to `value`; 0: the rounds approach none
     "str: statistic",  # "window average" | "median of N warm rounds, geometric mean of 3 recordings" …
     "str: verdict",
     "str: taint_reason?",  # of the cells behind `value`
@@ -41,8 +41,7 @@ DELTAS = schema(
     "int32: basis_n comparison_n",  # recordings on each side
     "float: delta_pct?",  # positive: the comparison is better; null: not compared
     "float: interval_low_pct? interval_high_pct?",  # confidence interval of delta_pct; null: too few recordings
-    "float: asymptote_low_pct? asymptote_high_pct?",  # lowest and highest delta_pct at possible ends
-    "str: unsettled?",  # doubt of a verdict that does not hold there
+    "float: asymptote_delta_pct?",  # delta_pct of the fitted asymptotes; null: not of windows
     "float: disturbance_pct?",  # by how much load of others may have changed the ratio; the interval includes it
     "float: log_error? freedom?",  # standard error of log(comparison / basis), and its degrees of freedom
     "float: p_value? p_adjusted?",  # of no difference; adjusted for all testable comparisons, else null

@@ -13,7 +13,7 @@ from drivelab.tables.columns import KEY_LINES, PLACE_LINES, SHAPE_LINES, TELEMET
 from drivelab.tables.replay_schemas import LOAD_TABLES, REPLAY_TABLES
 from drivelab.tables.result_schemas import APPLICATION_TABLES, RESULT_TABLES
 
-VERSION = 16
+VERSION = 15
 """Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
 
 CELLS = schema(
@@ -96,7 +96,7 @@ STEADY_STATE = schema(
     "float: allowed_slope_excursion measured_slope_excursion",
     "float: slope intercept",  # fit: slope * round + intercept
     "float: residual_drift_pct",
-    "float: asymptote_low_pct? asymptote_high_pct?",  # lowest and highest possible end, relative to the average
+    "float: asymptote_pct?",  # fitted asymptote relative to the average; 0: the rounds approach none
 )
 
 TELEMETRY = schema(

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from drivelab.criteria.settling import Groups, to_asymptotes
+from drivelab.criteria.settling import to_asymptote
 from drivelab.criteria.soundness import sound
 from drivelab.criteria.steady_state import Window, find_window
 from drivelab.tables.labels import KINDS, UNITS
 from drivelab.tables.schemas import KEY, SCHEMAS
 
-_DETERMINATION = ("average", "allowed_data_excursion", "measured_data_excursion", "allowed_slope_excursion",
-                  "measured_slope_excursion", "slope", "intercept", "residual_drift_pct")  # fmt: skip
-ASYMPTOTES = ("asymptote_low_pct", "asymptote_high_pct")
-"""Columns of the lowest and highest possible end, relative to the average of the window."""
+_DETERMINATION = (
+    "average",
+    "allowed_data_excursion",
+    "measured_data_excursion",
+    "allowed_slope_excursion",
+    "measured_slope_excursion",
+    "slope",
+    "intercept",
+    "residual_drift_pct",
+)
+
+
 _COLUMNS = {
     "pattern": "pattern",
     "read_share": "read_share_pct",
@@ -99,25 +107,18 @@ def _rows(loop: pd.DataFrame, step: int, criterion: Mapping[str, Any]) -> list[d
             "values": [rounds[before + number] for number in range(window.first_round, window.last_round + 1)],
             **{column: getattr(state, column) for column in _DETERMINATION},
             "intercept": state.intercept - before * state.slope,
-            **percent_of_ends(
-                np.array([[rounds[number] for number in sorted(rounds) if number <= before + window.last_round]]),
-                window.last_round - window.first_round + 1,
-                metric,
-            )[0],
+            "asymptote_pct": _asymptote_pct(rounds, before + window.last_round, window, KINDS[metric] == "time"),
         }
         for name, metric, rounds in variables
         for state in [window.states[f"{name}, {metric}"]]
     ]
 
 
-def percent_of_ends(
-    values: npt.NDArray[np.float64], window: int | Groups, metric: str, alike: Sequence[Groups] = ()
-) -> list[dict[str, float]]:
-    """Return the ASYMPTOTES of each series of values of a metric; other arguments as in `to_asymptotes`."""
-    is_time = KINDS[metric] == "time"
-    ends = to_asymptotes(1 / values if is_time else values, window, alike)
-    percent = 100 * np.expm1(-ends[::-1] if is_time else ends) + 0.0  # no negative zero
-    return [dict(zip(ASYMPTOTES, both, strict=True)) for both in percent.T.tolist()]
+def _asymptote_pct(rounds: Mapping[int, float], last_round: int, window: Window, of_times: bool) -> float:
+    """Return the asymptote of the rounds up to the last of the window, relative to the average of the window."""
+    values = np.array([[rounds[number] for number in sorted(rounds) if number <= last_round]])
+    off = to_asymptote(values, window.last_round - window.first_round + 1, of_times=of_times)
+    return 100 * math.expm1(float(off[0]))
 
 
 def _window(

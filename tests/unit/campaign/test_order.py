@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rows import table
 
 from drivelab.analysis.deltas.deltas import deltas_table
-from drivelab.analysis.deltas.doubts import UNSETTLED
+from drivelab.analysis.deltas.judging import UNSETTLED
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, FASTER, FASTER_BEYOND, NOT_COMPARED, SAME, WORSE
 from drivelab.campaign.growth import look
 from drivelab.plan.design import Growth

@@ -16,7 +16,6 @@ from drivelab.report.document import Report
 from drivelab.report.numbers import TIMES
 from drivelab.tables.labels import KINDS
 from drivelab.tables.schemas import SHAPE
-from drivelab.tables.windows import ASYMPTOTES
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width="640" height="400" fill="#eee"/></svg>'
 MIXES, BLOCKS = (0, 65, 100), (4096, 65536, 1048576)
@@ -69,7 +68,7 @@ def summary_row(drive: str, measurement: str, cell: str, metric: str, value: flo
         "kind": KINDS[metric], "unit": UNITS.get(metric, "us"), "value": value,
         "n": 5, "rse_pct": None, "spread_low": value * 0.97, "spread_high": value * 1.03, "statistic": "window average",
         "samples": [value * factor for factor in (0.97, 0.99, 1.0, 1.01, 1.03)], "scope": "rounds", "mad": value * 0.01,
-        "interval_low": value * 0.98, "interval_high": value * 1.02, **dict.fromkeys(ASYMPTOTES),
+        "interval_low": value * 0.98, "interval_high": value * 1.02, "asymptote_pct": None,
         "disturbance_pct": None,
         "evidence": [f"{recording(drive, measurement)}/cells/0-round{round_:02d}-cell00" for round_ in range(4, 9)],
         "verdict": "steady", "taint_reason": None, "host_limit": None, "reduced": True, "virtual": True,
@@ -116,7 +115,7 @@ def deltas(summary: pd.DataFrame) -> pd.DataFrame:
             "measurement": name[0], "protocol": name[0], "cell_label": name[1], "metric": name[2], "kind": basis.kind,
             "unit": basis.unit, "basis": "op7", "comparison": "op28", "basis_value": basis.value,
             "comparison_value": other.value, "basis_n": basis.n, "comparison_n": other.n, "delta_pct": delta_pct,
-            **dict.fromkeys((*SHAPE, *ASYMPTOTES, "unsettled", "disturbance_pct")), "interval_low_pct": delta_pct - 4,
+            **dict.fromkeys((*SHAPE, "asymptote_delta_pct", "disturbance_pct")), "interval_low_pct": delta_pct - 4,
             "interval_high_pct": delta_pct + 4, "p_value": 0.001 if apart else 0.9,
             "p_adjusted": 0.002 if apart else 0.95, "equivalence_p": 0.99 if apart else 0.01,
             "equivalence_p_adjusted": 0.99 if apart else 0.02, "margin_pct": 5.0, "verdict": verdict,
@@ -138,8 +137,7 @@ def steady_state() -> pd.DataFrame:
                 "allowed_data_excursion": 0.2 * average, "measured_data_excursion": 0.035 * average,
                 "allowed_slope_excursion": 0.1 * average, "measured_slope_excursion": 0.022 * average,
                 "slope": -0.0055 * average, "intercept": 1.033 * average, "residual_drift_pct": -2.2,
-                "asymptote_low_pct": -3.4,
-                "asymptote_high_pct": 0.0,
+                "asymptote_pct": -3.4,
             })  # fmt: skip
     return pd.DataFrame(rows)
 

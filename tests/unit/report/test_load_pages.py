@@ -15,7 +15,7 @@ KEY = ("op7", "test")
 
 
 def inputs(rates: pd.DataFrame) -> Inputs:
-    values = list(load_rows(rates))
+    values = [{**row, "asymptote_pct": None} for row in load_rows(rates)]
     summary = pooled(values)
     tables = {"load_rates": rates, "summary": summary, "deltas": deltas_table(summary, "op7")}
     return Inputs.of(tables, {"basis": "op7", "margin_pct": 5.0, "confidence_pct": 95.0}, [])

@@ -24,7 +24,7 @@ def value(drive: str, measurement: str, amount: float) -> dict[str, Any]:
            "run": 1, "reduced": False, "virtual": False, "clock": "wall"}  # fmt: skip
     result = {"value": amount, "n": 3, "samples": [amount] * 3, "scope": "runs", "evidence": [recording],
               "rse_pct": 1.0, "spread_low": amount, "spread_high": amount, "statistic": "median of 3 warm runs",
-              "verdict": "repeats agree", "taint_reason": None}  # fmt: skip
+              "verdict": "repeats agree", "taint_reason": None, "asymptote_pct": None}  # fmt: skip
     return row(key, "replay x", "score", **result)
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.deltas.differences import differing, forbidden
-from drivelab.analysis.deltas.doubts import WORKLOAD_FACETS, doubts, of_one_recording, remarks, unsettled
+from drivelab.analysis.deltas.doubts import WORKLOAD_FACETS, doubts, of_one_recording, remarks
 from drivelab.analysis.deltas.inference import adjusted, p_values
 from drivelab.analysis.deltas.judging import judged, percent, unsure
 from drivelab.analysis.deltas.recordings import Floats, Ratios, ratios
@@ -26,7 +26,6 @@ from drivelab.analysis.values.summary import pooled
 from drivelab.analysis.verdict import CANNOT_TELL, NOT_COMPARED
 from drivelab.criteria.repeats import FEWEST
 from drivelab.tables.schemas import SCHEMAS, SHAPE
-from drivelab.tables.windows import ASYMPTOTES
 
 MARGIN_PCT = 5.0
 """Differences within this margin are called the same (ours, equal to the threshold for repeats that agree)."""
@@ -66,7 +65,7 @@ def deltas_table(
       1 + `margin_pct` / 100 in both directions.
     * FASTER_BEYOND, FASTER, SLOWER, SLOWER_BEYOND: the adjusted test of no difference keeps the level; the whole
       interval lies beyond the margin, or not.
-    * A verdict that does not hold for what the drives may still approach is weaker, see `judged`.
+    * A verdict that the fitted asymptotes of the windows contradict is weaker, see `judged`.
     * NOT_COMPARED: `unintended` is "forbid", and table `differences` lists an unintended difference for the pair.
     * CANNOT_TELL: all others, and every pair with a doubt about the values or about comparing them; `doubts` says why.
 
@@ -106,13 +105,11 @@ def deltas_table(
     alpha = 1 - confidence_pct / 100
     ratios_by_pair = _ratios(pairs, comparable, without_doubt)
     p = p_values(ratios_by_pair, math.log1p(margin_pct / 100))
-    ends = {side: np.log1p(pairs[[f"{name}_{side}" for name in ASYMPTOTES]].to_numpy(float) / 100) for side in _SIDES}
-    moves = pairs["kind"].map(_SIGNS).to_numpy(float)[:, None] * (ends["comparison"] - ends["basis"][:, ::-1])
+    to_basis, to_comparison = (np.log1p(pairs[f"asymptote_pct_{side}"].astype(float) / 100) for side in _SIDES)
+    settling = (pairs["kind"].map(_SIGNS) * (to_comparison - to_basis)).to_numpy(dtype=float)
     tested = {
         "delta_pct": pd.Series(percent(ratios_by_pair.logs), index=pairs.index).where(allowed),
-        "asymptote_low_pct": np.where(comparable, percent(ratios_by_pair.logs + moves.min(axis=1)), np.nan),
-        "asymptote_high_pct": np.where(comparable, percent(ratios_by_pair.logs + moves.max(axis=1)), np.nan),
-        "unsettled": [unsettled(pair, both) for pair, *both in zip(records, *ends.values(), strict=True)],
+        "asymptote_delta_pct": np.where(comparable, percent(settling + ratios_by_pair.logs), np.nan),
         "disturbance_pct": pairs["disturbance_pct"],
         "log_error": pd.Series(ratios_by_pair.errors, index=pairs.index),
         "freedom": pd.Series(ratios_by_pair.freedom, index=pairs.index).where(np.isfinite(ratios_by_pair.errors)),

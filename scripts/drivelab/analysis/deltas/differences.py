@@ -18,10 +18,12 @@ OF_DRIVES = ("drive",)
 OF_PLATFORMS = ("host", "setting", "scenario", "write cache", "file system")
 """Facets and kinds that distinguish the platforms of a study."""
 NOT_RECORDED = "not recorded"
-STEPS = "steps"  # the facet whose value is a digest: only whether it differs is informative
+STEPS = "steps"
+"""The facet whose value is a digest: only whether it differs is informative."""
 FIO_OPTION, OTHER_OPTIONS = "fio: ", "fio: other options"
 """Prefix of the facets of fio's options, and the facet with the value of all that a side does not list."""
-_SEVERAL = " | "  # separates the values of pooled recordings
+_SEVERAL = " | "
+"""Separates the values of pooled recordings."""
 
 
 def differences_table(
@@ -30,11 +32,12 @@ def differences_table(
     """Make table `differences`: every facet of `conditions` that differs in a pair, or is not recorded.
 
     `pairs` are (basis, comparison) as in the column `drive`; they are compared in each measurement that both have.
-    Values of several recordings are joined. A facet that only one side has is NOT_RECORDED on the other, and an option
-    of fio has the value of its OTHER_OPTIONS. `unknown` tells rows that are not recorded from those that differ. A
-    difference that cannot act, see `drivelab.criteria.inert`, has the kind CANNOT_ACT. `intended` are the facets or
-    kinds of facets that are meant to differ; None means those that `intended_by` gives for the pair. Kinds in ALWAYS
-    are always intended. Raises UserError for an intended name that is neither a kind nor a facet of any recording.
+    Values of several recordings are joined. A facet that only one side has is NOT_RECORDED on the other, and
+    an option of fio has the value of its OTHER_OPTIONS. `unknown`
+    tells rows that are not recorded from those that differ. A difference that cannot act, see
+    `drivelab.criteria.inert`, has the kind CANNOT_ACT. `intended` are the facets or kinds of facets that are meant to
+    differ; None means those that `intended_by` gives for the pair. Kinds in ALWAYS are always intended. Raises
+    UserError for an intended name that is neither a kind nor a facet of any recording.
     """
     of_facets = conditions.groupby(["measurement", "drive", "facet"], sort=False)["value"]
     by_side: dict[tuple[str, str], dict[str, str]] = {}

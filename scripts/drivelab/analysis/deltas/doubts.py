@@ -76,7 +76,6 @@ TOO_FEW = "too few recordings"
 DIFFERENT_STATISTICS = "different statistics"
 NOT_SETTLED_BY_MORE = (DIFFERENT_STATISTICS, SCATTER_UNKNOWN)
 """Beginnings of doubts that more recordings do not settle."""
-UNSETTLED = "not settled"
 _SIDES = ("basis", "comparison")
 _OTHER_CONDITIONS = (
     ("reduced", "only one of them is reduced"),
@@ -103,14 +102,6 @@ def doubts(pair: Pair) -> list[str]:
     if pair["kind"] == "time" and (doubt := _different_point_loads(pair)):
         doubts_found.append(doubt)  # latency rises with the load, so this is another workload
     return doubts_found + _different_workload_facets(pair) + _sample_doubts(pair)
-
-
-def unsettled(pair: Pair, ends: Iterable[Iterable[float]]) -> str:
-    """Return the doubt about a verdict that does not hold for possible ends, log(end / value) of both sides."""
-    moves = ((end, side) for side, of_side in zip(_SIDES, ends, strict=True) for end in of_side)
-    move, side = max(moves, key=lambda of_side: abs(of_side[0]))
-    way, percent = "fall" if move < 0 else "rise", 100 * abs(math.expm1(move))
-    return f"{UNSETTLED}: {pair[f'drive_{side}']} may still {way} by {percent:.0f} %; precondition longer"
 
 
 def remarks(pair: Pair) -> list[str]:
@@ -195,15 +186,14 @@ def too_few_recordings(basis_n: int, comparison_n: int) -> str:
 
 
 _TAINTED = re.compile(r"(?P<subject>(?:.+: )?tainted) \((?P<reasons>.+)\)")
-_MOVE = re.compile(r"(?<=fall|rise) by (\d+) %")
 _NEXT_REASON = re.compile(rf", (?=(?:{'|'.join(CAUSES)}): )")
 
 
 def numbered(doubts: Iterable[Sequence[str]]) -> tuple[list[tuple[int, ...]], list[str]]:
     """Return the note numbers of each value, from 1, and the notes in this order.
 
-    `doubts` has the doubts of each value. Doubts that differ only in the size of a disturbance, or of what is still to
-    settle, share a note, which gives the largest.
+    `doubts` has the doubts of each value. Doubts that differ only in the size of a disturbance share a note, which
+    gives the largest.
     """
     notes: dict[str, list[str]] = {}
     marks = []
@@ -228,13 +218,13 @@ def taint_causes(doubt: str) -> list[str]:
 
 def _kind(doubt: str) -> str:
     match = _TAINTED.fullmatch(doubt)
-    return f"{match['subject']} ({', '.join(causes(_reasons(match)))})" if match else _MOVE.sub("", doubt)
+    return f"{match['subject']} ({', '.join(causes(_reasons(match)))})" if match else doubt
 
 
 def _merged(doubts: list[str]) -> str:
     matches = [match for doubt in dict.fromkeys(doubts) if (match := _TAINTED.fullmatch(doubt))]
     if len(matches) < 2:
-        return max(doubts, key=lambda doubt: [int(percent) for percent in _MOVE.findall(doubt)])
+        return doubts[0]
     return f"{matches[0]['subject']} ({', '.join(worst(reason for match in matches for reason in _reasons(match)))})"
 
 

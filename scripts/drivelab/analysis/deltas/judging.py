@@ -14,11 +14,12 @@ from drivelab.analysis.deltas.recordings import Floats, Ratios
 from drivelab.analysis.values.latency_values import HALF_BIN, NINES
 from drivelab.analysis.verdict import CANNOT_TELL, FASTER, FASTER_BEYOND, SAME, SLOWER, SLOWER_BEYOND
 from drivelab.criteria.repeats import FEWEST
-from drivelab.tables.windows import ASYMPTOTES
 
 _WITHIN_SCATTER = "the difference is within the scatter of the recordings"
 _BY_CHANCE = "different alone, not after adjusting for all comparisons"
 _NOT_SURELY_WITHIN = "within the margin alone, not after adjusting for all comparisons"
+UNSETTLED = "not settled: the fitted asymptotes of the windows contradict it; precondition longer"
+"""A doubt that more recordings do not settle."""
 
 
 def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, confidence_pct: float) -> pd.DataFrame:
@@ -27,9 +28,9 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     `difference` and `equivalence` have the index of `table`. A pair without an adjusted p-value keeps its verdict and
     doubts, and gets the interval of the confidence alone.
 
-    Drives that have not settled may still move the ratio within ASYMPTOTES, and a verdict holds for the worst of these.
-    A difference that may lose more than half becomes CANNOT_TELL, as does SAME if it may leave the margin; a difference
-    that may come within the margin becomes FASTER or SLOWER.
+    Drives that have not settled may differ less, or more, than in their windows. A difference of which the fitted
+    asymptotes keep less than half becomes CANNOT_TELL, as does SAME if they lie beyond the margin; a difference that
+    they have within the margin becomes FASTER or SLOWER.
 
     A pair with a disturbance of known size keeps its doubts. Its tests and intervals include the disturbance, and it is
     CANNOT_TELL unless its interval lies wholly beyond or wholly within the margin.
@@ -41,15 +42,14 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     differs = ~same & (difference.p <= alpha).to_numpy()
     outside = np.select([same, differs], [2 * equivalence.critical, difference.critical], alpha)
     low, high = interval(ratios_by_pair, outside)
+    better = ratios_by_pair.logs > 0
+    settled = np.log1p(table["asymptote_delta_pct"].to_numpy(dtype=float) / 100)
+    settled = np.where(np.isfinite(settled), settled, ratios_by_pair.logs)
     logs = ratios_by_pair.logs
-    better = logs > 0
-    least, most = (np.log1p(table[name].to_numpy(dtype=float) / 100) for name in ASYMPTOTES)
-    worst = np.where(np.where(same, np.abs(least) > np.abs(most), better), least, most)
-    settled = np.where(np.isfinite(worst), worst, logs)
-    kept = settled * np.sign(logs)
-    not_settled = (same & (np.abs(settled) > margin)) | (differs & (kept < np.abs(logs) / 2))
-    same, differs = same & ~not_settled, differs & ~not_settled
-    beyond = differs & ((low > margin) | (high < -margin)) & (kept > margin)
+    explained = settled * np.sign(logs) < np.abs(settled - logs)  # the larger part of the difference is still to settle
+    unsettled = (same & (np.abs(settled) > margin)) | (differs & explained)
+    same, differs = same & ~unsettled, differs & ~unsettled
+    beyond = differs & ((low > margin) | (high < -margin)) & (np.abs(settled) > margin)
     disturbed = table["disturbance_pct"].notna().to_numpy()
     differs &= ~disturbed | beyond
     verdicts = np.select(
@@ -59,13 +59,12 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     )
     undecided = difference.p.notna().to_numpy() & (verdicts == "")
     within, by_chance = table["equivalence_p"] <= alpha / 2, table["p_value"] <= alpha
-    choices = [table["unsettled"], _NOT_SURELY_WITHIN, _BY_CHANCE]
-    reasons = np.select([not_settled, within, by_chance], choices, _WITHIN_SCATTER)
+    reasons = np.select([unsettled, within, by_chance], [UNSETTLED, _NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
     recordings = table[["basis_n", "comparison_n"]].min(axis=1).to_numpy(dtype=float)
     few = (recordings < FEWEST) & (table["delta_pct"].notna() & (table["verdict"] == CANNOT_TELL)).to_numpy()
     few &= [not any(doubt.startswith(NOT_SETTLED_BY_MORE) for doubt in found) for found in table["doubts"]]
     needed = np.where(few, FEWEST, np.inf)
-    open_ = undecided & ~not_settled
+    open_ = undecided & ~unsettled
     needed[open_] = recordings_needed(ratios_by_pair.chosen(open_), recordings[open_], margin, alpha)
     needed[disturbed & (np.abs(logs) - ratios_by_pair.unsure <= margin)] = np.inf  # an idle host decides them
     return table.assign(

@@ -34,10 +34,12 @@ FEWEST_BLOCKS = 6
 """Fewest blocks that count: of fewer, differences within blocks know too little of their scatter."""
 ROUNDING = 1e-9
 """Relative scatter and differences below this count as zero: they are floating-point rounding."""
-_OWN = 0.5  # share of a cell's own variance among like cells
+_OWN = 0.5
+"""Share of a cell's own variance among like cells."""
 _UNLIKE_GROUP, _UNLIKE_CELL = 0.1, 0.2
 """p-values below which like cells, or one cell with more scatter than the others, are left to their own variance."""
-_LARGER = 1.3  # ratio of a cell's own variance to the helped one above which it is left to its own
+_LARGER = 1.3
+"""Ratio of a cell's own variance to the helped one above which it is left to its own."""
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,9 @@ _BY_RECORDING = ("cells", "series", "telemetry", "latency_bins")
 def findings_table(tables: Mapping[str, pd.DataFrame], detectors: Mapping[str, Detector] = DETECTORS) -> pd.DataFrame:
     """Make table `findings` of any recordings.
 
-    `tables` has `cells`, and optionally `series`, `telemetry` and `latency_bins`. Each finding is a row. A detector
-    that finds nothing has one row that says so; a detector without data has none. Unsound cells are excluded.
+    `tables` has `cells`, and optionally `series`, `telemetry` and `latency_bins`.
+    Each finding is a row. A detector that finds nothing has one row that says so; a detector without data has none.
+    Unsound cells are excluded.
     """
     columns = SCHEMAS["findings"].names
     groups = {

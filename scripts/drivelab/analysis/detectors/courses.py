@@ -136,8 +136,9 @@ def cell_levels(counted: Iterable[pd.DataFrame]) -> pd.DataFrame:
 def relative_error(values: pd.Series, *, of_median: bool) -> float:
     """Return the standard error of the mean of `values` as a fraction of it.
 
-    Values are NaN for a single value or no I/O. For normal values the standard error of the median (`of_median`) is
-    larger by sqrt(pi / 2) (Kenney and Keeping, Mathematics of Statistics, 1962).
+    Values are NaN for a single value or no I/O.
+    For normal values the standard error of the median (`of_median`) is larger by sqrt(pi / 2) (Kenney and Keeping,
+    Mathematics of Statistics, 1962).
     """
     mean = float(values.mean())
     if len(values) < 2 or not mean > 0:

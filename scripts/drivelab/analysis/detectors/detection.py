@@ -161,8 +161,9 @@ def beside(
 ) -> Floats:
     """Return the value of a telemetry column at each time, shape (n,).
 
-    Values are NaN without a sample within FARTHEST_S. `times_s` and `telemetry` (from `samples`) are in order.
-    `forward` takes the next sample, for columns that describe the time since the previous sample.
+    Values are NaN without a sample within FARTHEST_S.
+    `times_s` and `telemetry` (from `samples`) are in order. `forward` takes the next sample, for columns that describe
+    the time since the previous sample.
     """
     known = telemetry.loc[telemetry[column].notna(), ["at_s", column]]
     if known.empty or not len(times_s):

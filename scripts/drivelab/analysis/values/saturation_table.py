@@ -23,9 +23,10 @@ _OF_CLIFF = ("cliff_time_s", "cliff_bytes", "cliff_drive_fills", "iops_before", 
 def saturation_table(cells: pd.DataFrame, capacities: Mapping[str, int]) -> pd.DataFrame:
     """Make table `saturation` from table `cells` of any recordings.
 
-    `capacities` are in bytes by drive. `saturating` chooses the soaks, `counted_slices` the slices of the final level.
-    Successive soaks of one workload are one soak. Bytes written count from the end of conditioning. Unsound slices are
-    excluded. Raises ValueError for a drive without a capacity.
+    `capacities` are in bytes by drive.
+    `saturating` chooses the soaks, `counted_slices` the slices of the final level. Successive soaks of one workload are
+    one soak. Bytes written count from the end of conditioning. Unsound slices are excluded. Raises ValueError for a
+    drive without a capacity.
     """
     measured = sound(cells)
     measured = measured.assign(saturates=saturating(measured))

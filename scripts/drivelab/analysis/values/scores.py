@@ -22,7 +22,6 @@ from drivelab.analysis.values.summary import CONFIDENCE, pooled, trust
 from drivelab.core.grouping import grouped
 from drivelab.criteria.repeats import FEWEST
 from drivelab.tables.labels import SCORE, score_label
-from drivelab.tables.windows import ASYMPTOTES
 
 _PREFERRED = ("score", "figure_of_merit", "duration_s")
 """Metrics of a whole measurement, in the order of preference."""
@@ -96,9 +95,9 @@ def _rows(name: str, found: Mapping[str, Mapping[tuple[str, int], list[_Row]]], 
         flags = {name: any(row[name] for row in rows) for name in ("reduced", "virtual")}
         key = {**rows[0], **flags, "clock": " and ".join(clocks), "measurement": name, "protocol": SCORE}
         evidence = dict.fromkeys("/".join(place.split("/")[:3]) for row in rows for place in row["evidence"])
-        more = {"statistic": f"geometric mean relative to {basis} (100)", **dict.fromkeys(ASYMPTOTES), **trust(rows)}
+        statistic = f"geometric mean relative to {basis} (100)"
         yield row_of(key, score_label(len(found)), "score", value=score, samples=[score], scope="recordings",
-                     evidence=list(evidence), **more)  # fmt: skip
+                     statistic=statistic, evidence=list(evidence), asymptote_pct=None, **trust(rows))  # fmt: skip
 
 
 def _log_speed(rows: Iterable[_Row]) -> float:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -24,40 +24,39 @@ from drivelab.analysis.verdict import FINE, RSE_TOO_HIGH, TAINTED
 from drivelab.core.grouping import grouped
 from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT
-from drivelab.criteria.settling import Floats
+from drivelab.criteria.settling import Floats, to_asymptote
 from drivelab.criteria.soundness import sound
 from drivelab.criteria.taint import THROTTLED, causes, told, worst
+from drivelab.tables.labels import KINDS
 from drivelab.tables.schemas import SCHEMAS, SHAPE
-from drivelab.tables.windows import ASYMPTOTES, percent_of_ends
+
+Asymptotes = Mapping[tuple[str, str, str], float]
+"""Asymptote relative to the average of the window, in percent, by recording, cell label and metric."""
 
 
-def asymptotes(loops: pd.DataFrame, steady_state: pd.DataFrame) -> dict[tuple[str, str, str], dict[str, float]]:
-    """Return ASYMPTOTES by recording, cell label and metric for all steady-state windows, see `to_asymptotes`.
+def asymptotes(loops: pd.DataFrame, steady_state: pd.DataFrame) -> Asymptotes:
+    """Return the asymptotes of all cells with a steady-state window.
 
-    `loops` are rows of table `cells` with `cell_label`, of loops. The recordings of a cell share an approach, and so do
-    all cells of one access pattern and read share. Cells that lack a warm round up to the end of their window, or occur
-    in several loops, have none.
+    `loops` are rows of table `cells` with `cell_label`, of loops. Cells that lack a warm round up to the end of their
+    window, or occur in several loops, have none.
     """
-    of_loop, of_drive = ["recording", "step"], ["drive", "measurement", "step"]
+    of_loop = ["recording", "step"]
     windows = steady_state.groupby(of_loop, as_index=False)[["window_start", "window_end"]].first()
-    rounds = loops[~loops["cold"].astype(bool)].merge(windows, on=of_loop)
+    warm = loops.loc[~loops["cold"].astype(bool), [*of_loop, "round", "cell_label", *RATES]]
+    rounds = warm.merge(windows, on=of_loop)
     rounds = rounds[rounds["round"] <= rounds["window_end"]]
-    rounds["number"] = rounds.groupby(of_loop)["round"].rank("dense").astype(int)
-    rounds["rounds"] = rounds.groupby(of_loop)["number"].transform("max")
-    rounds["window"] = rounds["window_end"] - rounds["window_start"] + 1
-    rounds["cell"] = rounds.groupby([*of_drive, "cell_label"]).ngroup()
-    rounds["alike"] = rounds.groupby([*of_drive, "pattern", "read_share_pct"], dropna=False).ngroup()
-    names = ["recording", "cell_label", "step", "window", "rounds", "cell", "alike"]
-    found = {}
-    for (_, of_one), metric in itertools.product(rounds.groupby(["drive", "measurement"]), RATES):
-        series = of_one.pivot_table(index=names, columns="number", values=metric)
-        series = series[(series > 0).sum(axis=1) == series.index.get_level_values("rounds")]
-        recordings, labels, _, window, _, *alike = (series.index.get_level_values(name).to_numpy() for name in names)
-        ends = percent_of_ends(series.to_numpy(dtype=float), window, metric, alike)
-        once = ~series.index.to_frame().duplicated(["recording", "cell_label"], keep=False)
-        for recording, label, end in itertools.compress(zip(recordings, labels, ends, strict=True), once):
-            found[recording, label, metric] = end
-    return found
+    found: dict[tuple[str, str, str], float] = {}
+    twice = set()
+    for (recording, _), loop in rounds.groupby(of_loop, sort=False):
+        window = int(loop["window_end"].iloc[0] - loop["window_start"].iloc[0]) + 1
+        for metric in RATES:
+            by_round = loop.pivot_table(index="cell_label", columns="round", values=metric, dropna=False)
+            whole = by_round[(by_round > 0).all(axis=1)]  # NaN without the round
+            off = to_asymptote(whole.to_numpy(dtype=float), window, of_times=KINDS[metric] == "time")
+            keys = [(str(recording), str(label), metric) for label in whole.index]
+            twice.update(found.keys() & keys)
+            found.update(zip(keys, (100 * np.expm1(off)).tolist(), strict=True))
+    return {key: percent for key, percent in found.items() if key not in twice}
 
 
 CONFIDENCE = 0.95
@@ -97,7 +96,7 @@ def _only(cells: pd.DataFrame, number: int) -> pd.DataFrame:
 
 _SAME = ("drive", "measurement", "protocol", "cell_label", "metric", "kind", "unit", "reduced", "virtual", "clock")
 """Columns that pooled recordings share."""
-_MAY_BE_UNKNOWN = ("interval_low", "interval_high", *ASYMPTOTES, "disturbance_pct")
+_MAY_BE_UNKNOWN = ("interval_low", "interval_high", "asymptote_pct", "disturbance_pct")
 
 
 def values_by_recording(
@@ -140,7 +139,7 @@ def values_by_recording(
     for single in singles:
         is_average = single["statistic"].startswith(WINDOW_AVERAGE)
         place = single["recording"], single["cell_label"], single["metric"]
-        single |= approached.get(place, dict.fromkeys(ASYMPTOTES)) if is_average else dict.fromkeys(ASYMPTOTES)
+        single["asymptote_pct"] = approached.get(place) if is_average else None
         single.update(shapes.get(place[:2], {}))
     return singles
 
@@ -196,7 +195,8 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
     mean = f"{'geometric ' if positive else ''}mean of {len(values)} recordings"
     mean += f" ({of_all - len(values)} tainted left out)" if of_all > len(values) else ""
     statistics = (row["statistic"] for row in recordings)
-    ends = np.array([[row.get(name) for name in ASYMPTOTES] for row in recordings], dtype=float)
+    changes = (row.get("asymptote_pct") for row in recordings)
+    approached = [math.log1p(change / 100) for change in changes if change is not None and change == change]
     same = {name: first.get(name) if len({row.get(name) for row in recordings}) == 1 else None for name in SHAPE}
     return {
         **first,
@@ -209,7 +209,7 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
         "statistic": f"{without_load(first['statistic'])}{at_all(statistics)}, {mean}",
         "spread_low": float(values.min()),
         "spread_high": float(values.max()),
-        **dict(zip(ASYMPTOTES, 100 * np.expm1(np.log1p(ends / 100).mean(axis=0)), strict=True)),
+        "asymptote_pct": 100 * math.expm1(fmean(approached)) if len(approached) == len(recordings) else None,
         **trust(recordings),
         "recordings": names,
     }

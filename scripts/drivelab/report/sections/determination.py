@@ -100,5 +100,5 @@ _FIELDS = (
     ),
     Field("Least-squares fit (R: round)", _fit),
     Field("Residual drift over the window", "residual_drift_pct", signed),
-    words("Possible ends, from the average", asymptote),
+    words("Fitted asymptote, from the average", asymptote),
 )

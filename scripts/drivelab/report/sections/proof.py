@@ -10,7 +10,7 @@ from drivelab.analysis.deltas.recordings import ROUNDING
 from drivelab.report.delta import comparable
 from drivelab.report.document import Proof, Report, Table
 from drivelab.report.inputs import Inputs, Row
-from drivelab.report.numbers import MISSING, heading, is_missing, number, quantity, text, unit_of
+from drivelab.report.numbers import MISSING, heading, is_missing, number, percent, quantity, text, unit_of
 
 Fact = tuple[str, str]
 
@@ -50,7 +50,7 @@ def _value_facts(row: Row) -> tuple[Fact, ...]:
             ),
             ("Lowest to highest", between(row, "spread", unit)),
             ("95 % confidence interval", between(row, "interval", unit)),
-            ("Possible ends, from the value", between(row, "asymptote", "%", "_pct")),
+            ("Fitted asymptote", asymptote(row) if row.get("asymptote_pct") else ""),
             ("Median absolute deviation", "" if is_missing(row.get("mad")) else quantity(deviation(row), unit)),
             ("Relative standard error", quantity(row.get("rse_pct"), "%")),
             ("Verdict", text(row.get("verdict"))),
@@ -78,8 +78,11 @@ def deviation(row: Row) -> float:
 
 
 def asymptote(row: Row) -> str:
-    """Return the possible ends of the values of a window, relative to their average."""
-    return between(row, "asymptote", "%", "_pct") or MISSING
+    """Return where the values of a window tend, relative to their average."""
+    known = row.get("asymptote_pct")
+    if is_missing(known):
+        return MISSING
+    return percent(known, signed=True) if known else "none: the rounds approach no other level"
 
 
 def delta_proof(inputs: Inputs, delta: Row) -> Proof:
@@ -98,11 +101,11 @@ def delta_proof(inputs: Inputs, delta: Row) -> Proof:
 
 def _delta_facts(row: Row, sides: Mapping[str, Row | None]) -> Iterator[Fact]:
     unit = unit_of(row["metric"], row["unit"])
-    load = row.get("disturbance_pct")
+    settled, load = row.get("asymptote_delta_pct"), row.get("disturbance_pct")
     yield "Delta", quantity(row["delta_pct"], "%") if comparable(row) else "none: the two values cannot be compared"
     yield from _known(
         ("Confidence interval", between(row, "interval", "%", "_pct")),
-        ("With the possible ends", between(row, "asymptote", "%", "_pct")),
+        ("Delta of the fitted asymptotes", "" if settled == row["delta_pct"] else quantity(settled, "%")),
         ("Load of others", "" if is_missing(load)
          else f"may have changed the ratio by {quantity(load, '%')}; the interval includes it"),
         ("Verdict", str(row["verdict"])),
