@@ -50,8 +50,9 @@ def test_a_score_is_the_mean_ratio_whatever_the_units(members: list[tuple[float,
 def test_the_interval_of_a_score_includes_the_scatter_of_the_basis() -> None:
     of_runs = {"a": [9.0, 10.0, 11.5], "b": [10.0, 10.1, 10.2]}
     values = [value(drive, "m", of_runs[drive][run], run=run) for drive in "ab" for run in range(3)]
+    values += [value("aa", "m", 20.0, run=run, reduced=run == 2) for run in (1, 2)]  # two rows before that of b
     found, ends = scores(values, s=["m"]), ["interval_low", "interval_high"]
-    (delta,) = deltas_table(found.reset_index(), "a").to_dict("records")
+    delta = deltas_table(found.reset_index(), "a").set_index("comparison").loc["b"]
     assert found.loc[("s", "b"), ends].tolist() == pytest.approx([100 + delta[f"{end}_pct"] for end in ends])
     assert found.loc[("s", "a"), ends].isna().all(), "100 by definition"
 

@@ -51,15 +51,14 @@ def with_scores(
 
 def _with_intervals(scores: pd.DataFrame, basis: str) -> pd.DataFrame:
     """Return pooled scores with intervals that include the scatter of the basis, which has 100 and no interval."""
-    keys = scores[["measurement", "drive"]].itertuples(index=False, name=None)
-    logs = {key: np.log([samples]) for key, samples in zip(keys, scores["samples"], strict=True)}
-    for place, (measurement, drive) in enumerate(logs):
-        sides = logs[measurement, basis], logs[measurement, drive]
-        ends: tuple[float | None, float | None] = None, None
-        if drive != basis and min(side.shape[1] for side in sides) >= FEWEST:
-            low, high = interval(ratios(*sides, np.array([-1])), np.array([1 - CONFIDENCE]))
-            ends = 100 * math.exp(low[0]), 100 * math.exp(high[0])
-        scores.loc[place, ["interval_low", "interval_high"]] = ends
+    scores = scores.assign(interval_low=math.nan, interval_high=math.nan)
+    for _, alike in scores.groupby(["measurement", "cell_label", "reduced", "virtual", "clock"]):
+        logs = {drive: (place, np.log([samples])) for place, drive, samples in alike[["drive", "samples"]].itertuples()}
+        _, reference = logs.pop(basis, (None, np.empty((1, 0))))
+        for place, of_drive in logs.values():
+            if min(reference.shape[1], of_drive.shape[1]) >= FEWEST:
+                low, high = interval(ratios(reference, of_drive, np.array([-1])), np.array([1 - CONFIDENCE]))
+                scores.loc[place, ["interval_low", "interval_high"]] = 100 * np.exp([low[0], high[0]])
     return scores
 
 
