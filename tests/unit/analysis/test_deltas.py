@@ -39,6 +39,11 @@ def test_no_delta_without_positive_numbers(values: tuple[float, float]) -> None:
         compare(row("a", values[0]), row("b", values[1]))
 
 
+def test_an_unknown_kind_of_metric_is_refused() -> None:
+    with pytest.raises(KeyError, match="speeed"):
+        compare(row("a", 1.0, kind="speeed"), row("b", 1.0, kind="speeed"))
+
+
 def test_a_difference_beyond_scatter_and_margin_is_faster_or_slower(tmp_path: Path) -> None:
     better, worse = compare(row("a", 100.0), row("b", 120.0), row("c", 80.0))
     assert (better["basis"], better["comparison"], better["delta_pct"]) == ("a", "b", pytest.approx(20))

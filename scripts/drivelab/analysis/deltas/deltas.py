@@ -106,7 +106,7 @@ def deltas_table(
     ratios_by_pair = _ratios(pairs, comparable, without_doubt)
     p = p_values(ratios_by_pair, math.log1p(margin_pct / 100))
     to_basis, to_comparison = (np.log1p(pairs[f"asymptote_pct_{side}"].astype(float) / 100) for side in _SIDES)
-    settling = (pairs["kind"].map(_SIGNS) * (to_comparison - to_basis)).to_numpy(dtype=float)
+    settling = (_signs(pairs) * (to_comparison - to_basis)).to_numpy(dtype=float)
     tested = {
         "delta_pct": pd.Series(percent(ratios_by_pair.logs), index=pairs.index).where(allowed),
         "asymptote_delta_pct": np.where(comparable, percent(settling + ratios_by_pair.logs), np.nan),
@@ -191,6 +191,11 @@ def _records(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
+def _signs(pairs: pd.DataFrame) -> Floats:
+    """Return the sign of each pair's kind of metric; raises KeyError for an unknown kind."""
+    return np.array([_SIGNS[kind] for kind in pairs["kind"]])
+
+
 def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doubt: npt.NDArray[np.bool_]) -> Ratios:
     """Return the ratios of all pairs, positive for an improvement.
 
@@ -201,7 +206,7 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
     positive = (values > 0) & np.isfinite(values)
     if len(wrong := values[pairs["alike"].to_numpy()[:, None] & ~positive]):
         raise ValueError(f"{wrong[0]:g} has no relative difference; values must be positive numbers")
-    signs = pairs["kind"].map(_SIGNS)
+    signs = _signs(pairs)
     logs = np.log((pairs["value_comparison"] / pairs["value_basis"]).where(positive.all(axis=1)))
     errors, freedom = np.full(len(pairs), np.nan), np.ones(len(pairs))
     alike = pairs.groupby(["pattern_basis", "read_share_pct_basis"]).ngroup().fillna(-1).to_numpy(dtype=int)

@@ -105,6 +105,7 @@ def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series
     p = p_values.to_numpy(dtype=float)[known]
     family = np.sort(p[one_of_each(zip(turns, *(named[place] for place in named), strict=True))])
     controlled = np.append(false_discovery_control(family, method="bh"), 1.0)
+    # A twin between two of the family has no more than the next larger one, and what its own rank there gives.
     of_rank = len(family) * p / np.maximum(np.searchsorted(family, p, side="right"), 1)
     values, critical = np.full((2, len(p_values)), np.nan)
     values[known] = np.minimum(of_rank, controlled[np.searchsorted(family, p)])

@@ -26,8 +26,6 @@ NINES = {
 """Percent of each percentile metric: the usual "nines"."""
 HALF_BIN = 1 / 128
 """Largest relative error of a latency that is the middle of its bin."""
-
-
 FEWEST_BEYOND = 10
 """I/Os beyond a percentile that a value needs: with fewer, intervals of p99.99 covered 69 to 92 %, not 95 %."""
 

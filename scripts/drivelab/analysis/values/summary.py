@@ -217,8 +217,8 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _is_disturbed(row: Mapping[str, Any]) -> bool:
     """Return whether something outside the drive disturbed a value by an unknown amount: to leave it out is fair."""
-    known = row["verdict"] != TAINTED or not pd.isna(row["disturbance_pct"]) or not isinstance(row["taint_reason"], str)
-    return not known and THROTTLED not in causes([row["taint_reason"]])
+    reason = row["taint_reason"] if row["verdict"] == TAINTED and pd.isna(row["disturbance_pct"]) else None
+    return isinstance(reason, str) and THROTTLED not in causes([reason])
 
 
 def trust(values: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -110,8 +110,8 @@ def _compare(options: argparse.Namespace) -> int:
     if terms.forbid and any(comparison.forbidden for comparison in comparisons):
         return DIFFERENCES_FORBIDDEN
     found = failing(comparisons, options.fail_on)
+    limit = f"; {WITHIN_DATES}" if any(WITHIN_DATES in comparison.labels for comparison in comparisons) else ""
     for key, number in found.items():
-        limit = f"; {WITHIN_DATES}" if any(WITHIN_DATES in comparison.labels for comparison in comparisons) else ""
         print(f"drivelab: {counted(number, 'test')} {key}, which --fail-on refuses{limit}", file=sys.stderr)
     return min((FAILED[key] for key in found), default=0)
 
